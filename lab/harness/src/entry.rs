@@ -5,7 +5,7 @@ use crate::bench::resident::Resident;
 use crate::mechanism::{Explanation, Link, Mechanism, Unavailable, Waiter};
 use crate::role::{self, Role};
 use crate::side::{Side, SideError};
-use crate::site::{Host, OpenError, Site};
+use crate::site::{OpenError, Site};
 use doorbell_results::record::subject::Notification;
 
 pub trait Entry: Sync {
@@ -15,8 +15,11 @@ pub trait Entry: Sync {
     fn above_sockets(&self) -> bool;
     fn usual(&self) -> bool;
     fn in_a_set(&self) -> bool;
+    /// See [`Mechanism::EXPLANATION`].
     fn explanation(&self) -> Explanation;
-    fn available(&self, host: &Host) -> Result<(), Unavailable>;
+    /// See [`Mechanism::available`].
+    fn available(&self) -> Result<(), Unavailable>;
+    /// Opens `count` links in the trial's host.
     fn open(&self, site: &Site, count: usize) -> Result<Box<dyn Links>, OpenError>;
     /// Goes through what every mechanism must do.
     #[cfg(any(test, feature = "sample"))]
@@ -52,10 +55,10 @@ impl<M: Mechanism> Entry for M {
         <<M::Link as Link>::Waiter as Waiter>::IN_A_SET
     }
     fn explanation(&self) -> Explanation {
-        M::explanation()
+        M::EXPLANATION
     }
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        M::available(host)
+    fn available(&self) -> Result<(), Unavailable> {
+        M::available()
     }
     fn open(&self, site: &Site, count: usize) -> Result<Box<dyn Links>, OpenError> {
         let links = (0..count).map(|_| M::Link::open(site)).collect::<Result<Vec<_>, _>>()?;

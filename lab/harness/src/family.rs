@@ -64,7 +64,7 @@ pub trait Family: Sync {
     }
     /// The fan-out that `configuration` names, in a family of
     /// fan-outs; they are run by processes of their own.
-    fn fan_out(&self, configuration: &Configuration) -> Option<Result<&'static dyn FanEntry, String>> {
+    fn fan_out(&self, configuration: &Configuration) -> Option<Result<&'static FanEntry, String>> {
         let _ = configuration;
         None
     }

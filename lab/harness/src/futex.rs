@@ -10,16 +10,14 @@ use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
 use crate::deadline::relative;
-use crate::mechanism::{Fault, Link, Notifier};
+use crate::mechanism::{Fault, Link, Notifier, Unavailable};
 use crate::site::{OpenError, Site, Word};
 use crate::watched_word::{WordNotifier, WordReader, WordWaiter};
 
-/// The word and how the kernel keys it.
+/// The word, which the kernel keys by its page, or by its address alone where `PRIVATE`: for threads
+/// of one process (`FUTEX_PRIVATE_FLAG`).
 #[derive(Debug, Clone, Copy)]
-pub struct FutexLink {
-    word: &'static Word,
-    flags: Flags,
-}
+pub struct FutexLink<const PRIVATE: bool = false>(&'static Word);
 
 /// The only writer of the word.
 #[derive(Debug)]
@@ -34,25 +32,27 @@ pub struct FutexWaiter {
     flags: Flags,
 }
 
-impl Link for FutexLink {
-    type Notifier = FutexNotifier;
-    type Waiter = FutexWaiter;
-    fn open(site: &Site) -> Result<Self, OpenError> {
-        Ok(Self { word: site.word()?, flags: Flags::empty() })
-    }
-    fn waiter(&self) -> Result<FutexWaiter, OpenError> {
-        Ok(FutexWaiter { word: WordReader::new(self.word), flags: self.flags })
-    }
-    fn notifier(&self) -> Result<FutexNotifier, OpenError> {
-        Ok(FutexNotifier::new(self.word, self.flags))
-    }
+impl<const PRIVATE: bool> FutexLink<PRIVATE> {
+    const FLAGS: Flags = if PRIVATE { Flags::PRIVATE } else { Flags::empty() };
 }
 
-impl FutexLink {
-    /// A link that the kernel keys by its address alone, for threads
-    /// of one process (`FUTEX_PRIVATE_FLAG`).
-    pub fn private(site: &Site) -> Result<Self, OpenError> {
-        Ok(Self { word: site.word()?, flags: Flags::PRIVATE })
+impl<const PRIVATE: bool> Link for FutexLink<PRIVATE> {
+    type Notifier = FutexNotifier;
+    type Waiter = FutexWaiter;
+    fn available() -> Result<(), Unavailable> {
+        match futex::wake(&Word::default().0, Flags::empty(), 1) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Unavailable::because(format!("futex(FUTEX_WAKE) is refused here: {error}"))),
+        }
+    }
+    fn open(site: &Site) -> Result<Self, OpenError> {
+        site.word().map(Self)
+    }
+    fn waiter(&self) -> Result<FutexWaiter, OpenError> {
+        Ok(FutexWaiter { word: WordReader::new(self.0), flags: Self::FLAGS })
+    }
+    fn notifier(&self) -> Result<FutexNotifier, OpenError> {
+        Ok(FutexNotifier::new(self.0, Self::FLAGS))
     }
 }
 

@@ -30,7 +30,8 @@ mod any_path;
 pub mod arena;
 /// The barest sleep on a word that the system has: what every comparison is made in multiples of.
 pub mod bare {
-    pub use crate::futex::{FutexLink as Link, FutexNotifier as Notifier, FutexWaiter as Waiter};
+    pub use crate::futex::{FutexNotifier as Notifier, FutexWaiter as Waiter};
+    pub type Link = crate::futex::FutexLink;
 }
 pub mod bench;
 #[cfg(any(test, feature = "sample"))]

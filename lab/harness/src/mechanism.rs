@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use doorbell_results::record::subject::{Carries, Notification, Notifiers, Waits};
 
-use crate::site::{Host, OpenError, Site};
+use crate::site::{OpenError, Site};
 
 /// Why a mechanism cannot be had on this machine; shown by `doorbell
 /// list` and stored with the skipped trial.
@@ -29,6 +29,12 @@ pub struct Unavailable {
 impl Unavailable {
     pub fn because(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }
+    }
+}
+
+impl From<OpenError> for Unavailable {
+    fn from(refused: OpenError) -> Self {
+        Self::because(refused.to_string())
     }
 }
 
@@ -123,10 +129,12 @@ pub trait Mechanism: Sync + 'static {
         processes: Self::PROCESSES,
         threads: Self::THREADS,
     };
-    fn explanation() -> Explanation;
-    /// Whether this machine has it. Asks the kernel by trying, not by
-    /// version, wherever that is possible.
-    fn available(host: &Host) -> Result<(), Unavailable>;
+    /// The text of `doorbell explain`.
+    const EXPLANATION: Explanation;
+    /// Whether this machine has it: unless it says more, whether it has what a link is made of.
+    fn available() -> Result<(), Unavailable> {
+        Self::Link::available()
+    }
 }
 
 /// One direction of notification, opened before the two sides part, so that both inherit it.
@@ -139,6 +147,12 @@ pub trait Mechanism: Sync + 'static {
 pub trait Link: Sized + Send + Sync + 'static {
     type Notifier: Notifier;
     type Waiter: Waiter;
+    /// Whether this machine has what it is made of. Asks the kernel by trying, not by version,
+    /// wherever that is possible.
+    fn available() -> Result<(), Unavailable> {
+        Ok(())
+    }
+    /// Opens the link in the trial's host, before the sides exist.
     fn open(site: &Site) -> Result<Self, OpenError>;
     /// Takes the waiting end, in the waiter's own process or thread. Runs before any
     /// [`Link::notifier`] of this line.
@@ -172,7 +186,10 @@ pub trait Waiter {
     /// As [`Waiter::wait`], giving up after `timeout`. Uses the mechanism's own timed wait.
     fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault>;
     /// One look without waiting; consumes the notification if there is one.
-    fn poll(&mut self) -> Result<bool, Fault>;
+    #[inline]
+    fn poll(&mut self) -> Result<bool, Fault> {
+        Ok(self.wait_for(Duration::ZERO)? == Woken::Notified)
+    }
     /// The number that the notification consumed last carries: which one of its link it is, counted
     /// from 1 and going on at 0 after [`u32::MAX`]. None where notifications carry none.
     fn number(&self) -> Option<u32> {

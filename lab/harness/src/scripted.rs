@@ -3,8 +3,8 @@
 
 use super::control::{Control, STAMPS};
 use super::side::Side;
-use crate::mechanism::{Explanation, Fault, Link, Mechanism, Notifier, Unavailable, Waiter, Woken};
-use crate::site::{Host, OpenError, Site};
+use crate::mechanism::{Explanation, Fault, Link, Mechanism, Notifier, Waiter, Woken};
+use crate::site::{OpenError, Site};
 use doorbell_machine::clock::Now;
 use doorbell_results::machine::clock::Clock;
 use std::collections::VecDeque;
@@ -134,12 +134,8 @@ impl Mechanism for Scripted {
     type Link = Script;
     const NAME: &'static str = "scripted";
     const COALESCES: bool = true;
-    fn explanation() -> Explanation {
-        unreachable!("it is no mechanism of the command")
-    }
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        Ok(())
-    }
+    const EXPLANATION: Explanation =
+        Explanation { summary: "", how: "", kernel: "", limits: "", sources: &[] };
 }
 
 impl Link for Script {

@@ -11,11 +11,7 @@ use crate::run_dir::Note;
 use crate::run_dir::RunDir;
 use doorbell_results::record::subject::Contexts;
 
-/// What a mechanism may ask about the machine when it says whether it is available.
-#[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
-pub struct Host {}
-
+/// Why a link could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     #[error("{call} failed: {cause}{}", .cure.map(|cure| format!("; {cure}")).unwrap_or_default())]

@@ -33,11 +33,16 @@ pub struct Demand {
 }
 
 /// What a machine has left of one thing that tasks need.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub(crate) struct Room {
     /// The limit, as the manual names it.
-    pub limit: &'static str,
-    pub have: u64,
+    pub(crate) limit: &'static str,
+    pub(crate) have: u64,
+    /// What others take of it.
+    used: u64,
+    /// How much of it is demanded.
+    pub(crate) of: fn(&Demand) -> u64,
+    /// What raises it, given the need and the use, or how to need less memory.
+    cure: fn(u64, u64, &str) -> String,
 }
 
 /// Task numbers that the kernel hands out to others meanwhile.
@@ -45,83 +50,81 @@ const OTHER_NUMBERS: u64 = 1024;
 /// Tasks of others that the kernel must have room for.
 const OTHER_TASKS: u64 = 512;
 
-/// Room for tasks, under each limit that is known.
-pub fn room_for_tasks(machine: &Machine) -> Vec<Room> {
-    let limits = &machine.limits;
-    let free =
-        |limit: Option<u64>, used: Option<u64>| limit.map(|limit| limit.saturating_sub(used.unwrap_or(0)));
-    let of_user = match machine.permissions.tasks {
-        Some(true) => None,
-        _ => free(limits.tasks.map(|limit| limit.soft), limits.tasks_current),
+/// Room under each limit that is known.
+pub(crate) fn rooms(machine: &Machine) -> Vec<Room> {
+    let (limits, cgroup) = (&machine.limits, &machine.cgroup);
+    let room = |limit, most: Option<u64>, used: u64, of, cure| {
+        Some(Room { limit, have: most?.saturating_sub(used), used, of, cure })
     };
+    let of_user = limits.tasks.filter(|_| machine.permissions.tasks != Some(true));
+    let own = limits.tasks_current.unwrap_or(0);
+    // What can still be had without swapping.
+    let memory = machine.memory.available_bytes.map(|own| own.min(cgroup.memory_bytes.unwrap_or(u64::MAX)));
     [
-        (USER_TASKS, of_user),
-        (GROUP_TASKS, free(machine.cgroup.pids, machine.cgroup.pids_current)),
-        (NUMBERS, limits.pid_max.map(|max| max.saturating_sub(OTHER_NUMBERS))),
-        (KERNEL_TASKS, limits.threads_max.map(|max| max.saturating_sub(OTHER_TASKS))),
+        room(
+            "RLIMIT_NPROC (tasks of this user), less those there are,",
+            of_user.map(|limit| limit.soft),
+            own,
+            |demand| demand.tasks,
+            |need, used, _| format!("ulimit -u {}", used + 2 * need),
+        ),
+        room(
+            "pids.max of the control group, less the tasks in it,",
+            cgroup.pids,
+            cgroup.pids_current.unwrap_or(0),
+            |demand| demand.tasks,
+            |need, used, _| {
+                let most = 2 * need + used;
+                format!("docker run --pids-limit {most}, or systemctl set-property UNIT TasksMax={most}")
+            },
+        ),
+        room(
+            "kernel.pid_max, less what others may take,",
+            limits.pid_max,
+            OTHER_NUMBERS,
+            |demand| demand.tasks,
+            |need, _, _| format!("sysctl kernel.pid_max={}", 4 * need + 32_768),
+        ),
+        room(
+            "kernel.threads-max, less what others may take,",
+            limits.threads_max,
+            OTHER_TASKS,
+            |demand| demand.tasks,
+            |need, _, _| format!("sysctl kernel.threads-max={}", 4 * need + 4096),
+        ),
+        room(
+            "RLIMIT_NOFILE (open files, hard limit)",
+            // A process raises its soft limit to it by itself.
+            limits.open_files.map(|limit| limit.hard),
+            0,
+            |demand| demand.descriptors,
+            |need, _, _| format!("ulimit -Hn {need} as root, or LimitNOFILE={need} in the unit"),
+        ),
+        room(
+            "vm.max_map_count",
+            limits.mappings,
+            0,
+            |demand| demand.mappings,
+            |need, _, _| format!("sysctl vm.max_map_count={}", 65_530.max(4 * need)),
+        ),
+        room(
+            "the memory available, bytes,",
+            memory,
+            0,
+            |demand| demand.bytes,
+            |_, _, fewer| fewer.to_owned(),
+        ),
     ]
     .into_iter()
-    .filter_map(|(limit, have)| Some(Room { limit, have: have? }))
+    .flatten()
     .collect()
 }
 
-/// Room for descriptors of one process, which raises its soft limit to the hard one by itself.
-pub fn room_for_descriptors(machine: &Machine) -> Option<Room> {
-    machine.limits.open_files.map(|limit| Room { limit: DESCRIPTORS, have: limit.hard })
-}
-
-/// Room for mappings of one process.
-pub fn room_for_mappings(machine: &Machine) -> Option<Room> {
-    machine.limits.mappings.map(|have| Room { limit: MAPPINGS, have })
-}
-
-/// Memory that can still be had without swapping.
-pub fn room_for_bytes(machine: &Machine) -> Option<Room> {
-    let available = machine.memory.available_bytes?;
-    Some(Room { limit: MEMORY, have: available.min(machine.cgroup.memory_bytes.unwrap_or(u64::MAX)) })
-}
-
-const USER_TASKS: &str = "RLIMIT_NPROC (tasks of this user), less those there are,";
-const GROUP_TASKS: &str = "pids.max of the control group, less the tasks in it,";
-const NUMBERS: &str = "kernel.pid_max, less what others may take,";
-const KERNEL_TASKS: &str = "kernel.threads-max, less what others may take,";
-const DESCRIPTORS: &str = "RLIMIT_NOFILE (open files, hard limit)";
-const MAPPINGS: &str = "vm.max_map_count";
-const MEMORY: &str = "the memory available, bytes,";
-
 /// Everything of `demand` that `machine` has too little of; `fewer` says how to need less memory.
 pub fn shortfalls(demand: &Demand, machine: &Machine, fewer: &str) -> Vec<Shortfall> {
-    let mut found = Vec::new();
-    let mut check = |room: Option<Room>, need: u64, cure: &dyn Fn() -> String| {
-        if let Some(Room { limit, have }) = room.filter(|room| room.have < need) {
-            found.push(Shortfall { limit, need, have, cure: cure() });
-        }
+    let short = |Room { limit, have, used, of, cure }: Room| {
+        let need = of(demand);
+        (have < need).then(|| Shortfall { limit, need, have, cure: cure(need, used, fewer) })
     };
-    let tasks = demand.tasks;
-    for room in room_for_tasks(machine) {
-        let used = match room.limit {
-            USER_TASKS => machine.limits.tasks_current,
-            GROUP_TASKS => machine.cgroup.pids_current,
-            _ => None,
-        };
-        let used = used.unwrap_or(0);
-        check(Some(room), tasks, &|| match room.limit {
-            USER_TASKS => format!("ulimit -u {}", used + 2 * tasks),
-            GROUP_TASKS => format!(
-                "docker run --pids-limit {0}, or systemctl set-property UNIT TasksMax={0}",
-                2 * tasks + used
-            ),
-            NUMBERS => format!("sysctl kernel.pid_max={}", 4 * tasks + 32_768),
-            _ => format!("sysctl kernel.threads-max={}", 4 * tasks + 4096),
-        });
-    }
-    let descriptors = demand.descriptors;
-    check(room_for_descriptors(machine), descriptors, &|| {
-        format!("ulimit -Hn {descriptors} as root, or LimitNOFILE={descriptors} in the unit")
-    });
-    check(room_for_mappings(machine), demand.mappings, &|| {
-        format!("sysctl vm.max_map_count={}", 65_530.max(4 * demand.mappings))
-    });
-    check(room_for_bytes(machine), demand.bytes, &|| fewer.to_owned());
-    found
+    rooms(machine).into_iter().filter_map(short).collect()
 }

@@ -90,16 +90,16 @@ fn mechanisms() -> Vec<Topic> {
 
 fn operations() -> Vec<Topic> {
     let operations = operation::all().iter();
-    operations.map(|operation| explained(operation.name(), "operation", operation.explanation())).collect()
+    operations.map(|operation| explained(operation.name, "operation", operation.explanation)).collect()
 }
 
 fn kinds_of_task() -> Vec<Topic> {
-    task::all().iter().map(|kind| explained(kind.name(), "kind of task", kind.explanation())).collect()
+    task::all().iter().map(|kind| explained(kind.name, "kind of task", kind.explanation)).collect()
 }
 
 fn io_engines() -> Vec<Topic> {
     let engines = transfer::all().iter();
-    engines.map(|engine| explained(engine.name(), "I/O engine", engine.explanation())).collect()
+    engines.map(|engine| explained(engine.name, "I/O engine", engine.explanation)).collect()
 }
 
 fn gpu_ways() -> Vec<Topic> {
@@ -124,8 +124,8 @@ fn gpu_ways() -> Vec<Topic> {
 
 /// What only `doorbell fanout` has: the rest are mechanisms.
 fn fan_outs() -> Vec<Topic> {
-    let own = fan::all().iter().filter(|entry| mechanism::find(entry.name()).is_err());
-    own.map(|entry| plain(entry.name(), "fan-out", entry.summary())).collect()
+    let own = fan::all().iter().filter(|entry| mechanism::find(entry.name).is_err());
+    own.map(|entry| plain(entry.name, "fan-out", entry.summary)).collect()
 }
 
 fn loads() -> Vec<Topic> {

@@ -197,7 +197,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
 }
 
 fn mechanisms(args: &Args) -> Result<Vec<String>, Usage> {
-    let all = || fan::all().iter().map(|entry| entry.name());
+    let all = || fan::all().iter().map(|entry| entry.name);
     let mut chosen = match (&args.mechanisms[..], args.grid) {
         ([], true) => all().map(str::to_owned).collect(),
         ([], false) => vec![fan::USUAL.to_owned()],

@@ -354,7 +354,7 @@ fn placement(cpus: &[u32], machine: &Machine) -> anyhow::Result<Placement> {
 }
 
 fn engines(names: &[String]) -> Result<Vec<String>, Usage> {
-    let all = || transfer::all().iter().map(|engine| engine.name());
+    let all = || transfer::all().iter().map(|engine| engine.name);
     let mut chosen = if names.is_empty() {
         all().map(str::to_owned).collect()
     } else {

@@ -11,7 +11,7 @@ use doorbell_report::style::{Role, Style};
 use doorbell_report::table::{Align, Column, Table};
 use doorbell_results::record::need::NEEDS;
 use doorbell_results::written::pretty_json;
-use doorbell_subjects::mechanism::{self, Contexts, Host, Unavailable};
+use doorbell_subjects::mechanism::{self, Contexts, Unavailable};
 use doorbell_subjects::{
     gpu, operation,
     task::{self, MadeOf},
@@ -83,7 +83,6 @@ impl Item {
 
 /// Runs `doorbell list`.
 pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
-    let host = Host::default();
     let listing = Listing {
         mechanisms: mechanism::all()
             .iter()
@@ -92,7 +91,7 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
                 let served = NEEDS.iter().filter(|need| (need.served)(&entry.notification()));
                 Item {
                     serves: served.map(|need| need.name).collect(),
-                    ..Item::new(entry.name(), summary, entry.available(&host), |sides| {
+                    ..Item::new(entry.name(), summary, entry.available(), |sides| {
                         entry.notification().joins(sides)
                     })
                 }
@@ -101,26 +100,24 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
         operations: operation::all()
             .iter()
             .map(|operation| {
-                let summary = operation.explanation().summary;
-                Item::new(operation.name(), summary, operation.available(&host), |sides| {
-                    operation.joins(sides)
-                })
+                let summary = operation.explanation.summary;
+                Item::new(operation.name, summary, (operation.available)(), |sides| operation.joins(sides))
             })
             .collect(),
         kinds_of_task: task::all()
             .iter()
             .map(|kind| {
-                let summary = kind.explanation().summary;
-                Item::new(kind.name(), summary, kind.available(&host), |contexts| {
-                    (kind.made_of() == MadeOf::Processes) == (contexts == Contexts::Processes)
+                let summary = kind.explanation.summary;
+                Item::new(kind.name, summary, (kind.available)(), |contexts| {
+                    (kind.made_of == MadeOf::Processes) == (contexts == Contexts::Processes)
                 })
             })
             .collect(),
         io_engines: transfer::all()
             .iter()
             .map(|engine| {
-                let summary = engine.explanation().summary;
-                Item::new(engine.name(), summary, engine.available(&host), |contexts| {
+                let summary = engine.explanation.summary;
+                Item::new(engine.name, summary, (engine.available)(), |contexts| {
                     contexts == Contexts::Processes
                 })
             })

@@ -450,10 +450,10 @@ mod tests {
     fn the_help_names_everything_that_can_be_asked_for() {
         let known: [(&str, Vec<&str>); 5] = [
             ("gpu", doorbell_subjects::gpu::all().iter().map(|way| way.name).collect()),
-            ("fanout", fan::all().iter().map(|entry| entry.name()).collect()),
-            ("switch", operation::all().iter().map(|operation| operation.name()).collect()),
-            ("io", transfer::all().iter().map(|engine| engine.name()).collect()),
-            ("tasks", task::all().iter().map(|kind| kind.name()).collect()),
+            ("fanout", fan::all().iter().map(|entry| entry.name).collect()),
+            ("switch", operation::all().iter().map(|operation| operation.name).collect()),
+            ("io", transfer::all().iter().map(|engine| engine.name).collect()),
+            ("tasks", task::all().iter().map(|kind| kind.name).collect()),
         ];
         for (verb, names) in known {
             let help = command().find_subcommand(verb).unwrap().clone().render_long_help().to_string();

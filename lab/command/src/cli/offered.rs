@@ -53,22 +53,22 @@ pub fn gates() -> Offered {
 
 /// Ways of fanning out.
 pub fn fan_outs() -> Offered {
-    any(|| fan::all().iter().map(|entry| entry.name()).chain(["all"]).collect())
+    any(|| fan::all().iter().map(|entry| entry.name).chain(["all"]).collect())
 }
 
 /// Operations.
 pub fn operations() -> Offered {
-    any(|| operation::all().iter().map(|operation| operation.name()).chain(["all"]).collect())
+    any(|| operation::all().iter().map(|operation| operation.name).chain(["all"]).collect())
 }
 
 /// Kinds of task.
 pub fn kinds() -> Offered {
-    any(|| task::all().iter().map(|kind| kind.name()).chain(["all"]).collect())
+    any(|| task::all().iter().map(|kind| kind.name).chain(["all"]).collect())
 }
 
 /// Ways of transferring blocks.
 pub fn engines() -> Offered {
-    any(|| transfer::all().iter().map(|engine| engine.name()).chain(["all"]).collect())
+    any(|| transfer::all().iter().map(|engine| engine.name).chain(["all"]).collect())
 }
 
 /// Ways to wait for a GPU.

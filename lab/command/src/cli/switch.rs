@@ -138,8 +138,8 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
 }
 
 fn operations(names: &[String]) -> Result<Vec<String>, Usage> {
-    let usual = operation::all().iter().filter(|operation| operation.usual());
-    named(names, usual.map(|operation| operation.name()), operation::find)
+    let usual = operation::all().iter().filter(|operation| operation.usual);
+    named(names, usual.map(|operation| operation.name), operation::find)
 }
 
 pub(super) fn working_sets(asked: &[Set]) -> Vec<u32> {

@@ -167,11 +167,11 @@ impl Experiment for Args {
 fn ceilings(plan: &Plan, machine: &Machine) -> Vec<String> {
     let names: BTreeSet<&str> =
         plan.configurations.iter().map(|configuration| configuration.subject.as_str()).collect();
-    let kinds = task::all().iter().filter(|kind| names.contains(kind.name()));
+    let kinds = task::all().iter().filter(|kind| names.contains(kind.name));
     kinds
         .filter_map(|kind| {
-            let Ceiling { tasks, limit } = tasks_limits::ceiling(*kind, machine, kind.needs().bytes)?;
-            Some(format!("{}: room for {} tasks here ({limit}).", kind.name(), count(tasks)))
+            let Ceiling { tasks, limit } = tasks_limits::ceiling(kind, machine, kind.needs.bytes)?;
+            Some(format!("{}: room for {} tasks here ({limit}).", kind.name, count(tasks)))
         })
         .collect()
 }
@@ -238,7 +238,7 @@ fn of_one_turn(asked: &Tasks) -> Tasks {
 fn left_out(names: &[String], plan: &Plan) -> Vec<&'static str> {
     let asked = |kind: &str| names.iter().any(|name| name == "all" || name == kind);
     let planned = |kind: &str| plan.configurations.iter().any(|configuration| configuration.subject == kind);
-    task::all().iter().map(|kind| kind.name()).filter(|kind| asked(kind) && !planned(kind)).collect()
+    task::all().iter().map(|kind| kind.name).filter(|kind| asked(kind) && !planned(kind)).collect()
 }
 
 /// What queue, count and stamps cost by themselves: a row of every result.
@@ -260,9 +260,9 @@ fn how_many_each(args: &Args) -> Vec<u32> {
 
 fn kinds(names: &[String]) -> Result<Vec<String>, Usage> {
     let mut chosen = if names.is_empty() {
-        task::all().iter().filter(|kind| kind.usual()).map(|kind| kind.name().to_owned()).collect()
+        task::all().iter().filter(|kind| kind.usual).map(|kind| kind.name.to_owned()).collect()
     } else {
-        named(names, task::all().iter().map(|kind| kind.name()), task::find)?
+        named(names, task::all().iter().map(|kind| kind.name), task::find)?
     };
     chosen.insert(0, CONTROL.to_owned());
     once(&mut chosen);

@@ -36,7 +36,7 @@ impl FanOut {
         let mut configurations = Vec::new();
         for subject in &self.mechanisms {
             let Ok(entry) = fan::find(subject) else { continue };
-            for &contexts in self.contexts.iter().filter(|contexts| entry.notification().joins(**contexts)) {
+            for &contexts in self.contexts.iter().filter(|contexts| entry.notification.joins(**contexts)) {
                 for &receivers in &self.receivers {
                     for &wait in &self.waits {
                         for &pinning in &self.pinnings {
@@ -99,7 +99,7 @@ mod tests {
 
     fn fanout() -> FanOut {
         FanOut {
-            mechanisms: fan::all().iter().map(|entry| entry.name().to_owned()).collect(),
+            mechanisms: fan::all().iter().map(|entry| entry.name.to_owned()).collect(),
             contexts: vec![Contexts::Processes],
             receivers: vec![20, 200, 2000],
             waits: vec![WaitPolicy::Block, WaitPolicy::Timeout { timeout_ns: 100_000_000 }],

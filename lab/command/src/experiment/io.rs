@@ -29,7 +29,7 @@ impl Transfers {
             for &direction in &self.directions {
                 for &size in &self.sizes {
                     let placement =
-                        if engine.kernel_thread() { self.placement.clone() } else { self.placement.alone() };
+                        if engine.kernel_thread { self.placement.clone() } else { self.placement.alone() };
                     let configuration = Configuration {
                         placement,
                         size,
@@ -56,7 +56,7 @@ mod tests {
 
     pub(super) fn transfers() -> Transfers {
         Transfers {
-            engines: transfer::all().iter().map(|engine| engine.name().to_owned()).collect(),
+            engines: transfer::all().iter().map(|engine| engine.name.to_owned()).collect(),
             directions: vec![Direction::Read, Direction::Write],
             sizes: vec![4096],
             direct: true,

@@ -41,8 +41,8 @@ fn entrants(shape: Shape) -> Vec<(&'static str, Subject)> {
             mechanism::usual().map(|entry| (entry.name(), Subject::Mechanism(entry.notification()))).collect()
         }
         Shape::OneToMany => {
-            let own = fan::all().iter().filter(|entry| !entry.shared());
-            own.map(|entry| (entry.name(), entry.subject())).collect()
+            let own = fan::all().iter().filter(|entry| !entry.shared);
+            own.map(|entry| (entry.name, entry.subject())).collect()
         }
     };
     entrants.into_iter().filter(|(_, subject)| !subject.is_harness()).collect()

@@ -64,15 +64,12 @@ mod tests {
         )
         .chain(of(
             Pattern::FanOut { receivers: 2, interval_ns: 1 },
-            fan::all().iter().map(|fan| fan.name()).collect(),
+            fan::all().iter().map(|fan| fan.name).collect(),
         ))
-        .chain(of(
-            Pattern::Tasks { tasks: 2, yields: 1 },
-            task::all().iter().map(|kind| kind.name()).collect(),
-        ))
+        .chain(of(Pattern::Tasks { tasks: 2, yields: 1 }, task::all().iter().map(|kind| kind.name).collect()))
         .chain(of(
             Pattern::Io { direction: Direction::Read, direct: true },
-            transfer::all().iter().map(|engine| engine.name()).collect(),
+            transfer::all().iter().map(|engine| engine.name).collect(),
         ));
         for (pattern, name) in patterns {
             let mut configuration = sample::configuration(name);

@@ -5,7 +5,7 @@ use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing,
 use doorbell_results::plan::bench::Bench;
 use doorbell_results::plan::{LeftOut, Plan};
 use doorbell_results::record::Subject;
-use doorbell_subjects::mechanism::{self, Contexts, Host, Waits};
+use doorbell_subjects::mechanism::{self, Contexts, Waits};
 use std::time::Duration;
 
 use super::bench::{PAIRS, asked};
@@ -43,7 +43,7 @@ pub fn plan(placements: &[Placement], time: Duration, seed: u64) -> Plan {
     let across: Vec<&Placement> = placements.iter().filter(|placement| !one_core(placement)).collect();
     let mut left_out = Vec::new();
     for entry in mechanism::usual() {
-        if let Err(lack) = entry.available(&Host::default()) {
+        if let Err(lack) = entry.available() {
             let subject = Subject::Mechanism(entry.notification());
             left_out.push(LeftOut { name: entry.name().to_owned(), subject, reason: Some(lack.reason) });
             continue;

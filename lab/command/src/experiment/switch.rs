@@ -45,12 +45,12 @@ impl Switch {
                     for &size in &self.working_sets {
                         // One side has nobody to be placed against, to
                         // share memory with or to be preferred over.
-                        let alone = !operation.form().two_sided;
+                        let alone = !operation.form.two_sided;
                         if alone && (number, rank, order) != (0, 0, 0) {
                             continue;
                         }
                         let one_core = placement.cpus.is_some_and(|[a, b]| a == b);
-                        if !alone && one_core && !operation.shares_a_core() {
+                        if !alone && one_core && !operation.shares_a_core {
                             continue;
                         }
                         if !uses_size(name, size, alone) {
@@ -64,7 +64,7 @@ impl Switch {
                             scheduler,
                             ..Configuration::new(
                                 name,
-                                Pattern::Operation { batch: self.batch.unwrap_or(operation.form().batch) },
+                                Pattern::Operation { batch: self.batch.unwrap_or(operation.form.batch) },
                                 self.until,
                             )
                         });
@@ -84,7 +84,7 @@ fn uses_size(name: &str, size: u32, alone: bool) -> bool {
         "touch" => size > 0,
         "switch-yield" | "timetctxsw2" => size == 0,
         // The protocols of other tools write none.
-        _ if operation::find(name).is_ok_and(|operation| !operation.usual()) => size == 0,
+        _ if operation::find(name).is_ok_and(|operation| !operation.usual) => size == 0,
         _ => size == 0 || !alone,
     }
 }
@@ -96,7 +96,7 @@ mod tests {
     fn switch() -> Switch {
         let on = |relation: &str, cpus| Placement { relation: relation.to_owned(), cpus: Some(cpus) };
         Switch {
-            operations: operation::all().iter().map(|operation| operation.name().to_owned()).collect(),
+            operations: operation::all().iter().map(|operation| operation.name.to_owned()).collect(),
             contexts: vec![Contexts::Processes, Contexts::Threads],
             placements: vec![on("same-core", [3, 3]), on("same-l3", [3, 4])],
             schedulers: vec![Scheduler::Other, Scheduler::Fifo],

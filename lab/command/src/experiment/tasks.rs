@@ -30,17 +30,17 @@ impl Tasks {
         let mut configurations: Vec<Configuration> = Vec::new();
         for name in &self.kinds {
             let Ok(kind) = task::find(name) else { continue };
-            let lives = kind.measured() == Measured::Lives;
+            let lives = kind.measured == Measured::Lives;
             for placement in &self.placements {
                 for &tasks in &self.tasks {
                     for &yields in &self.yields {
                         for &size in &self.working_sets {
                             // A task that lives once has no turns between which to write.
                             let (yields, size) = if lives { (0, 0) } else { (yields, size) };
-                            let code = kind.made_of() == MadeOf::Code || lives;
+                            let code = kind.made_of == MadeOf::Code || lives;
                             let placement = if code { placement.alone() } else { placement.clone() };
                             let configuration =
-                                self.configuration(name, kind.made_of(), [tasks, yields, size], placement);
+                                self.configuration(name, kind.made_of, [tasks, yields, size], placement);
                             if kind.takes(yields) && !configurations.contains(&configuration) {
                                 configurations.push(configuration);
                             }
@@ -102,7 +102,7 @@ mod tests {
     fn tasks() -> Tasks {
         let pinned = |cpus| Placement { relation: "x".to_owned(), cpus: Some(cpus) };
         Tasks {
-            kinds: task::all().iter().map(|kind| kind.name().to_owned()).collect(),
+            kinds: task::all().iter().map(|kind| kind.name.to_owned()).collect(),
             tasks: vec![10, 1000],
             yields: vec![1, 100],
             working_sets: vec![0, 4096],

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use doorbell_harness::run_dir::Note;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Outcome, Record, ResultFile};
-use doorbell_subjects::mechanism::{self, Contexts, Entry, Host, Waits};
+use doorbell_subjects::mechanism::{self, Contexts, Entry, Waits};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::stage::Stage;
@@ -65,7 +65,7 @@ fn waits(record: &Record) -> Waits {
 fn all_are_there(records: &[Record], left_out: impl Fn(Waits) -> bool) {
     for entry in tried() {
         for contexts in [Contexts::Processes, Contexts::Threads] {
-            let expected = entry.available(&Host::default()).is_ok()
+            let expected = entry.available().is_ok()
                 && entry.notification().joins(contexts)
                 && !left_out(entry.notification().waits);
             let there = records.iter().any(|record| {
@@ -271,7 +271,7 @@ fn notifications_that_outrun_the_waiter_are_kept_as_the_mechanism_says() {
 /// Such a trial once waited for what would never come, and was called hung.
 #[test]
 fn what_a_full_socket_buffer_drops_is_counted_as_lost() {
-    if let Err(lack) = mechanism::find("udp").unwrap().available(&Host::default()) {
+    if let Err(lack) = mechanism::find("udp").unwrap().available() {
         return doorbell_skipped::skip(lack);
     }
     let stage = Stage::new();
@@ -440,7 +440,7 @@ fn list_shows_every_mechanism_and_why_one_is_not_here() {
     for (entry, item) in mechanism::all().iter().zip(listed) {
         assert_eq!(item["name"], entry.name());
         assert!(text.contains(entry.name()), "{text}");
-        match entry.available(&Host::default()) {
+        match entry.available() {
             Ok(()) => assert_eq!(item["available"], true, "{item}"),
             Err(lacking) => assert_eq!(item["reason"], lacking.reason, "{item}"),
         }

@@ -56,7 +56,7 @@ fn every_kind_has_exactly_its_hand_offs_and_the_kernel_counted_those_it_had_a_pa
             assert!(switches >= handoffs as f64, "{subject}: {switches} of {handoffs}");
         }
     }
-    let known: Vec<&str> = doorbell_subjects::task::all().iter().map(|kind| kind.name()).collect();
+    let known: Vec<&str> = doorbell_subjects::task::all().iter().map(|kind| kind.name).collect();
     assert_eq!(seen.len(), known.len(), "{seen:?}");
 }
 

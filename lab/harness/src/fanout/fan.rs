@@ -11,7 +11,7 @@ use super::receive;
 use super::table::Table;
 use crate::mechanism::{Notifier, Unavailable, Waiter};
 use crate::side::SideError;
-use crate::site::{Host, OpenError, Site};
+use crate::site::{OpenError, Site};
 
 #[derive(Debug, Clone, Copy)]
 pub struct FanOutContext {
@@ -75,23 +75,29 @@ pub trait OpenFan: Send + Sync {
     fn notify(&self, table: &Table) -> Result<Notified, SideError>;
 }
 
-pub trait FanEntry: Sync {
-    fn name(&self) -> &'static str;
-    fn summary(&self) -> &'static str;
-    fn available(&self, host: &Host) -> Result<(), Unavailable>;
-    fn needs(&self, receivers: u64) -> Needs;
+/// Opens a fan-out in the trial's host.
+pub type Opens = fn(&Site, &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError>;
+
+/// A way of fanning out.
+#[derive(Debug)]
+pub struct FanEntry {
+    /// The name on the command line and in result files.
+    pub name: &'static str,
+    pub summary: &'static str,
+    /// Whether this machine has it.
+    pub available: fn() -> Result<(), Unavailable>,
+    /// What it needs for so many receivers.
+    pub needs: fn(u64) -> Needs,
     /// What each receiver is notified by.
-    fn notification(&self) -> Notification;
+    pub notification: Notification,
     /// Whether all receivers wait on one object: a demonstration of what goes wrong then.
-    fn shared(&self) -> bool {
-        false
-    }
-    fn open(&self, site: &Site, context: &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError>;
+    pub shared: bool,
+    pub open: Opens,
 }
 
-impl dyn FanEntry {
+impl FanEntry {
     pub fn subject(&self) -> Subject {
-        Subject::FanOut { shared: self.shared(), notification: self.notification() }
+        Subject::FanOut { shared: self.shared, notification: self.notification }
     }
 }
 

@@ -52,11 +52,7 @@ pub(super) const STACK: usize = 128 << 10;
 /// Most receivers whose whereabouts a hang tells.
 pub(super) const TOLD: usize = 4;
 
-pub(super) fn part(
-    clock: Clock,
-    configuration: &Configuration,
-    entry: &dyn FanEntry,
-) -> Result<Part, String> {
+pub(super) fn part(clock: Clock, configuration: &Configuration, entry: &FanEntry) -> Result<Part, String> {
     let Pattern::FanOut { receivers, interval_ns } = configuration.pattern else {
         return Err("this is no fan-out".to_owned());
     };
@@ -69,7 +65,7 @@ pub(super) fn part(
         interval_ns,
         // Another order in each trial; none of them is special.
         seed: clock.now(),
-        shared: entry.shared(),
+        shared: entry.shared,
     };
     Ok(part)
 }

@@ -59,7 +59,7 @@ fn not_started(number: u32, all: u32, cause: &io::Error) -> String {
 pub(crate) fn run(
     clock: Clock,
     configuration: &Configuration,
-    entry: &dyn FanEntry,
+    entry: &FanEntry,
     run_dir: &RunDir,
     load: Option<&mut Session>,
 ) -> Result<Report, String> {
@@ -68,7 +68,7 @@ pub(crate) fn run(
     let pinning = Pinning::named(&configuration.placement.relation)
         .ok_or_else(|| format!("no way of pinning is called '{}'", configuration.placement.relation))?;
     let spread = pinning.spread(part.receivers, &topology)?;
-    allow_descriptors(entry.needs(part.receivers.into()).descriptors)
+    allow_descriptors((entry.needs)(part.receivers.into()).descriptors)
         .map_err(failed("setrlimit(RLIMIT_NOFILE)"))?;
 
     // The table, and a few pairs of cache lines for each receiver's object.
@@ -76,8 +76,7 @@ pub(crate) fn run(
     let arena = Arena::map(size).map_err(|error| error.to_string())?;
     let table = Table::place(arena, part, configuration.size).map_err(|error| error.to_string())?;
     let site = Site::new(configuration.contexts, arena, run_dir);
-    let fan = entry
-        .open(&site, &FanOutContext { receivers: part.receivers, clock })
+    let fan = (entry.open)(&site, &FanOutContext { receivers: part.receivers, clock })
         .map_err(|error| error.to_string())?;
     let before = memory::of_kernel(&Root::live());
     let mut running = RunningReceivers::start(configuration.contexts, &table, fan.as_ref(), spread.as_ref())?;

@@ -1,23 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An ordinary mechanism with a link of its own for each receiver.
 
-use std::marker::PhantomData;
-
-use super::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
-use crate::mechanism::{Host, Link, Mechanism, Notification, OpenError, Site, Unavailable};
-
-/// A link of `M` for each receiver.
-#[derive(Debug)]
-pub(super) struct Each<M> {
-    needs: fn(u64) -> Needs,
-    mechanism: PhantomData<fn() -> M>,
-}
-
-impl<M> Each<M> {
-    pub(super) const fn with(needs: fn(u64) -> Needs) -> Self {
-        Self { needs, mechanism: PhantomData }
-    }
-}
+use super::{Fan, FanEntry, Needs};
+use crate::mechanism::{Link, Mechanism, OpenError};
 
 struct Links<M: Mechanism>(Vec<M::Link>);
 
@@ -32,24 +17,18 @@ impl<M: Mechanism> Fan for Links<M> {
     }
 }
 
-impl<M: Mechanism> FanEntry for Each<M> {
-    fn name(&self) -> &'static str {
-        M::NAME
-    }
-    fn summary(&self) -> &'static str {
-        M::explanation().summary
-    }
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        M::available(host)
-    }
-    fn notification(&self) -> Notification {
-        M::NOTIFICATION
-    }
-    fn needs(&self, receivers: u64) -> Needs {
-        (self.needs)(receivers)
-    }
-    fn open(&self, site: &Site, context: &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError> {
-        let links = (0..context.receivers).map(|_| M::Link::open(site)).collect::<Result<_, _>>()?;
-        Ok(Box::new(Links::<M>(links)))
+/// A link of `M` for each receiver.
+pub(super) const fn each<M: Mechanism>(needs: fn(u64) -> Needs) -> FanEntry {
+    FanEntry {
+        name: M::NAME,
+        summary: M::EXPLANATION.summary,
+        available: M::available,
+        needs,
+        notification: M::NOTIFICATION,
+        shared: false,
+        open: |site, context| {
+            let links = (0..context.receivers).map(|_| M::Link::open(site)).collect::<Result<_, _>>()?;
+            Ok(Box::new(Links::<M>(links)))
+        },
     }
 }

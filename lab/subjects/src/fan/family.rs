@@ -3,7 +3,6 @@
 
 use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::fanout::fan::FanEntry;
-use doorbell_harness::site::Host;
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
 use doorbell_results::record::subject::Subject;
@@ -24,11 +23,11 @@ impl Family for FanOuts {
 
     fn lacks(&self, configuration: &Configuration, machine: &Machine) -> Option<String> {
         match find(&configuration.subject) {
-            Ok(entry) if !entry.notification().joins(configuration.contexts) => Some(
+            Ok(entry) if !entry.notification.joins(configuration.contexts) => Some(
                 format!("{} does not join {:?}", configuration.subject, configuration.contexts)
                     .to_lowercase(),
             ),
-            Ok(entry) => match entry.available(&Host::default()) {
+            Ok(entry) => match (entry.available)() {
                 Ok(()) => limits::lacks(configuration, machine),
                 Err(lack) => Some(lack.reason),
             },
@@ -36,7 +35,7 @@ impl Family for FanOuts {
         }
     }
 
-    fn fan_out(&self, configuration: &Configuration) -> Option<Result<&'static dyn FanEntry, String>> {
+    fn fan_out(&self, configuration: &Configuration) -> Option<Result<&'static FanEntry, String>> {
         Some(find(&configuration.subject).map_err(|unknown| unknown.to_string()))
     }
 

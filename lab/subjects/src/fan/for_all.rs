@@ -5,13 +5,10 @@
 //! Nothing ties a post to a receiver. Whoever wakes and waits again before the others have run
 //! takes a second post, and somebody else goes without: a duplicate and a miss.
 
-use super::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
+use super::{Fan, FanEntry, Needs};
 use crate::mechanism::posix_semaphore::SemaphoreEnd;
 use crate::mechanism::sem_posix::{SemPosix, SemPosixLink, Shared};
-use crate::mechanism::{Host, Link, Mechanism, Notification, OpenError, Site, Unavailable};
-
-#[derive(Debug)]
-pub(super) struct SemPosixForAll;
+use crate::mechanism::{Link, Mechanism, OpenError};
 
 struct One(SemPosixLink);
 
@@ -26,26 +23,12 @@ impl Fan for One {
     }
 }
 
-impl FanEntry for SemPosixForAll {
-    fn name(&self) -> &'static str {
-        "sem-posix-for-all"
-    }
-    fn summary(&self) -> &'static str {
-        "one unnamed POSIX semaphore for all receivers: counts duplicates and misses"
-    }
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        SemPosix::available(host)
-    }
-    fn notification(&self) -> Notification {
-        SemPosix::NOTIFICATION
-    }
-    fn needs(&self, _: u64) -> Needs {
-        Needs::default()
-    }
-    fn shared(&self) -> bool {
-        true
-    }
-    fn open(&self, site: &Site, _: &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError> {
-        Ok(Box::new(One(SemPosixLink::open(site)?)))
-    }
-}
+pub(super) const FOR_ALL: FanEntry = FanEntry {
+    name: "sem-posix-for-all",
+    summary: "one unnamed POSIX semaphore for all receivers: counts duplicates and misses",
+    available: SemPosix::available,
+    needs: |_| Needs::default(),
+    notification: SemPosix::NOTIFICATION,
+    shared: true,
+    open: |site, _| Ok(Box::new(One(SemPosixLink::open(site)?))),
+};

@@ -27,7 +27,7 @@ pub fn shortfalls(configuration: &Configuration, machine: &Machine) -> Vec<Short
     let Pattern::FanOut { receivers, .. } = configuration.pattern else { return Vec::new() };
     let Ok(entry) = super::find(&configuration.subject) else { return Vec::new() };
     let receivers = u64::from(receivers);
-    let needs = entry.needs(receivers);
+    let needs = (entry.needs)(receivers);
     let limits = &machine.limits;
     let each = if configuration.contexts == Contexts::Processes { PROCESS_BYTES } else { THREAD_BYTES };
     let demand = Demand {

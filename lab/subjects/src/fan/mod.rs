@@ -7,7 +7,7 @@
 
 use doorbell_results::nearest::{self, Unknown};
 
-pub use doorbell_harness::fanout::fan::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
+use doorbell_harness::fanout::fan::{Fan, FanEntry, Needs};
 
 pub use self::family::FanOuts;
 mod each;
@@ -23,24 +23,25 @@ pub const USUAL: &str = "sem-posix-named";
 /// Every way, in the order of the tables. The one list to extend.
 // A crate that inlined it would compile every loop behind it once more.
 #[inline(never)]
-pub fn all() -> &'static [&'static dyn FanEntry] {
+pub fn all() -> &'static [&'static FanEntry] {
     &[
-        &null::Null,
+        &null::NULL,
         &links::SEM_POSIX_NAMED,
         &links::SEM_POSIX,
         &links::SEM_SYSV,
-        &sem_sysv_many::SemSysvMany,
+        &sem_sysv_many::MANY,
         &links::FUTEX,
         &links::EVENTFD,
         &links::UNIX_DGRAM,
         &links::CONDVAR,
         &links::SIGNAL,
-        &for_all::SemPosixForAll,
+        &for_all::FOR_ALL,
     ]
 }
+
 /// The way called `name`, or the nearest name if there is none.
-pub fn find(name: &str) -> Result<&'static dyn FanEntry, Unknown> {
-    nearest::find("fan-out", all().iter().copied(), |fan| fan.name(), name)
+pub fn find(name: &str) -> Result<&'static FanEntry, Unknown> {
+    nearest::find("fan-out", all().iter().copied(), |fan| fan.name, name)
 }
 
 #[cfg(test)]
@@ -50,7 +51,7 @@ mod tests {
     #[test]
     fn every_name_is_found_and_a_misspelt_one_meets_the_nearest() {
         for entry in all() {
-            assert_eq!(find(entry.name()).unwrap().name(), entry.name());
+            assert_eq!(find(entry.name).unwrap().name, entry.name);
         }
         assert_eq!(find("sem-posix-nmaed").err().unwrap().nearest, Some("sem-posix-named"));
     }
@@ -58,8 +59,8 @@ mod tests {
     #[test]
     fn what_is_also_a_mechanism_has_its_name() {
         let own = ["sem-sysv-many", "sem-posix-for-all"];
-        for entry in all().iter().filter(|entry| !own.contains(&entry.name())) {
-            assert!(crate::mechanism::find(entry.name()).is_ok(), "{}", entry.name());
+        for entry in all().iter().filter(|entry| !own.contains(&entry.name)) {
+            assert!(crate::mechanism::find(entry.name).is_ok(), "{}", entry.name);
         }
     }
 }

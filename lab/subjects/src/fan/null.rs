@@ -9,16 +9,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use super::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
-use crate::mechanism::{
-    self, Fault, Host, Mechanism as _, Notification, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
-    Word,
-};
+use super::{Fan, FanEntry, Needs};
+use crate::mechanism::{self, Fault, Mechanism as _, Notifier, OpenError, Waiter, Woken, Word};
 use doorbell_machine::clock::Now;
 use doorbell_results::machine::clock::{Clock, Ticks};
-
-#[derive(Debug)]
-pub(super) struct Null;
 
 /// Time for each receiver's wake and bookkeeping, so that few of them meet: some wake-ups long.
 const EACH: Duration = Duration::from_micros(25);
@@ -35,7 +29,7 @@ const LOOK: Duration = Duration::from_micros(200);
 
 const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct Schedule {
     clock: Clock,
     /// From the start of a round to the first moment, ticks.
@@ -69,14 +63,12 @@ fn mixed(seed: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-#[derive(Debug)]
 pub(super) struct Timer {
     schedule: Schedule,
     number: u32,
     round: u64,
 }
 
-#[derive(Debug)]
 pub(super) struct Nobody;
 
 impl Notifier for Nobody {
@@ -180,23 +172,14 @@ impl Fan for Schedule {
     }
 }
 
-impl FanEntry for Null {
-    fn name(&self) -> &'static str {
-        "null"
-    }
-    fn summary(&self) -> &'static str {
-        "no post at all: each receiver wakes by a timer of its own at a random moment"
-    }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
-        Ok(())
-    }
-    fn notification(&self) -> Notification {
-        mechanism::null::Null::NOTIFICATION
-    }
-    fn needs(&self, _: u64) -> Needs {
-        Needs::default()
-    }
-    fn open(&self, site: &Site, context: &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError> {
+pub(super) const NULL: FanEntry = FanEntry {
+    name: "null",
+    summary: "no post at all: each receiver wakes by a timer of its own at a random moment",
+    available: || Ok(()),
+    needs: |_| Needs::default(),
+    notification: mechanism::null::Null::NOTIFICATION,
+    shared: false,
+    open: |site, context| {
         let window = SHORTEST.max(EACH * context.receivers);
         Ok(Box::new(Schedule {
             clock: context.clock,
@@ -206,8 +189,8 @@ impl FanEntry for Null {
             times: site.place()?,
             walked: site.place()?,
         }))
-    }
-}
+    },
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! System V semaphores, as many in a set as the kernel takes.
 
-use super::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
-use crate::mechanism::c_call::result;
-use crate::mechanism::sem_sysv::{SemSysv, SemSysvEnd};
-use crate::mechanism::{Host, Mechanism, Notification, OpenError, Site, Unavailable};
-use doorbell_harness::run_dir::Note;
+use super::{Fan, FanEntry, Needs};
+use crate::mechanism::sem_sysv::{SemSysv, SemSysvEnd, make_set};
+use crate::mechanism::{Mechanism, OpenError};
 use doorbell_machine::root::Root;
-
-/// Many semaphores in one set.
-#[derive(Debug)]
-pub(super) struct SemSysvMany;
 
 struct Sets {
     sets: Vec<libc::c_int>,
@@ -46,42 +40,23 @@ impl Fan for Sets {
     }
 }
 
-impl FanEntry for SemSysvMany {
-    fn name(&self) -> &'static str {
-        "sem-sysv-many"
-    }
-    fn summary(&self) -> &'static str {
-        "System V semaphores, as many in a set as the kernel takes"
-    }
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        SemSysv::available(host)
-    }
-    fn notification(&self) -> Notification {
-        SemSysv::NOTIFICATION
-    }
-    fn needs(&self, receivers: u64) -> Needs {
+pub(super) const MANY: FanEntry = FanEntry {
+    name: "sem-sysv-many",
+    summary: "System V semaphores, as many in a set as the kernel takes",
+    available: SemSysv::available,
+    needs: |receivers| {
         let per_set = per_set(receivers);
         Needs { semaphore_sets: receivers.div_ceil(per_set), semaphores_per_set: per_set, ..Needs::default() }
-    }
-    fn open(&self, site: &Site, context: &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError> {
+    },
+    notification: SemSysv::NOTIFICATION,
+    shared: false,
+    open: |site, context| {
         let per_set = per_set(context.receivers.into()) as u32;
         let mut sets = Vec::new();
         for first in (0..context.receivers).step_by(per_set as usize) {
             let count = per_set.min(context.receivers - first);
-            let key = site.key()?;
-            site.leave_note(Note::SystemVSemaphores(key))?;
-            // SAFETY: takes integers only.
-            // JUSTIFICATION: rustix has no System V semaphores.
-            let set =
-                unsafe { libc::semget(key, count.cast_signed(), libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
-            sets.push(result(set).map_err(|error| {
-                OpenError::with_cure(
-                    "semget",
-                    error,
-                    "remove sets that nobody uses (`ipcs -s`, `ipcrm -s`) or raise /proc/sys/kernel/sem",
-                )
-            })?);
+            sets.push(make_set(site, count.cast_signed())?);
         }
         Ok(Box::new(Sets { sets, per_set }))
-    }
-}
+    },
+};

@@ -41,7 +41,6 @@ const NO_TIMES: u32 = 2;
 const BLOCKS: u32 = 1;
 
 /// Lies in pinned memory, a cache line for each word that one of the two looks at.
-#[derive(Debug)]
 #[repr(C, align(4096))]
 struct Page {
     /// Begin and end of a kernel.
@@ -53,12 +52,10 @@ struct Page {
     seen: [AtomicU64; 2],
 }
 
-#[derive(Debug)]
 #[repr(C, align(128))]
 struct Line(AtomicU32);
 
 /// What a host function wakes.
-#[derive(Debug)]
 struct Woken {
     word: AtomicU32,
     file: OwnedFd,
@@ -84,7 +81,6 @@ unsafe extern "C" fn ring_bell(woken: *mut c_void) {
 }
 
 /// One device, made ready for one way.
-#[derive(Debug)]
 pub(super) struct Bench {
     driver: &'static Driver,
     way: &'static Way,
@@ -112,7 +108,7 @@ pub(super) struct Bench {
 unsafe impl Send for Bench {}
 
 /// How long kernels work: always the same, or drawn anew for each.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Kernels {
     shortest: u64,
     longest: u64,
@@ -136,7 +132,7 @@ impl Kernels {
 
 /// When one kernel was set off, when the call was over, when the waiter ran again, on the CPU's
 /// clock; and when the kernel began and ended on its own. Nanoseconds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Round {
     pub(super) before: u64,
     pub(super) called: u64,

@@ -29,7 +29,6 @@ const HYBRID: Duration = Duration::from_micros(50);
 pub(super) const RESIDENT_NS: u64 = 3_000_000_000;
 
 /// A way, to be driven by the side that notifies first; the other leaves at once.
-#[derive(Debug)]
 pub(super) struct Drive(pub(super) &'static Way);
 
 impl Links for Drive {

@@ -20,7 +20,7 @@ pub(super) const WARM_UP: u64 = 10;
 pub(super) const MOST_WORDS: u32 = 1 << 20;
 
 /// What a trial's rounds are bound to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Window {
     pub(super) clock: Clock,
     /// Nanoseconds between two kernels of a stream; 0 where one follows the other.

@@ -2,11 +2,9 @@
 //! This project's bell, whose waiter spins as long as it pays and then sleeps.
 
 use super::library::BellLink;
-use super::{Explanation, Host, Mechanism, Unavailable, Waits};
+use super::{Explanation, Mechanism, Waits};
 
-/// This project's bell, whose waiter spins as long as it pays and then sleeps.
-#[derive(Debug)]
-pub struct BellAdaptive;
+pub(crate) struct BellAdaptive;
 
 impl Mechanism for BellAdaptive {
     type Link = BellLink<doorbell::wait::Adaptive>;
@@ -14,23 +12,17 @@ impl Mechanism for BellAdaptive {
     const WAITS: Waits = Waits::Adapts;
     const COALESCES: bool = true;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "this project's bell, spinning as long as it pays",
-            how: "The notifier counts the ring with one locked addition and looks whether somebody \
-                sleeps; only then does it make a system call. The waiter spins for a window \
-                learned from its own waits, then arms, looks again and sleeps on a futex.",
-            kernel: "Nothing while the waiter spins; else as the futex.",
-            limits: "Rings before the waiter looks are one. While it learns, a wait may cost more \
-                than the best fixed policy.",
-            sources: &[
-                "library/core/src/wake.rs: the protocol and the argument",
-                "book/bell.md, book/channels.md",
-            ],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        Ok(())
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "this project's bell, spinning as long as it pays",
+        how: "The notifier counts the ring with one locked addition and looks whether somebody \
+            sleeps; only then does it make a system call. The waiter spins for a window \
+            learned from its own waits, then arms, looks again and sleeps on a futex.",
+        kernel: "Nothing while the waiter spins; else as the futex.",
+        limits: "Rings before the waiter looks are one. While it learns, a wait may cost more \
+            than the best fixed policy.",
+        sources: &[
+            "library/core/src/wake.rs: the protocol and the argument",
+            "book/bell.md, book/channels.md",
+        ],
+    };
 }

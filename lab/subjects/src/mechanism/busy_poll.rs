@@ -60,9 +60,7 @@ pub(super) fn polling(ends: Ends) -> Result<Ends, OpenError> {
 /// (NAPI instance) through which the socket's last packet came, and tells its number; without one,
 /// busy polling returns at once and the read sleeps.
 pub(super) fn probe(ends: Result<Ends, OpenError>) -> Result<(), Unavailable> {
-    let because = |error: &dyn std::fmt::Display| Unavailable::because(error.to_string());
-    let ends = ends.and_then(polling).map_err(|error| because(&error))?;
-    if has_queue(&ends).map_err(|error| because(&error))? {
+    if has_queue(&polling(ends?)?)? {
         return Ok(());
     }
     Err(Unavailable::because(

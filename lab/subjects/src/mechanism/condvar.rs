@@ -8,24 +8,16 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::deadline::monotonic;
-use super::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
-};
+use super::{Explanation, Fault, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken};
 use doorbell_harness::arena::Zeroed;
 
-/// The notifier counts under the mutex and signals, the waiter waits for the count.
-#[derive(Debug)]
-pub struct Condvar;
+pub(crate) struct Condvar;
 
-/// The condition variable and what belongs to it.
-#[derive(Debug)]
-pub struct CondvarLink(&'static Shared);
-
-#[derive(Debug)]
-pub struct CondvarEnd(&'static Shared);
+/// The condition variable and what belongs to it, as either end has it.
+#[derive(Clone, Copy)]
+pub(crate) struct CondvarLink(&'static Shared);
 
 /// Mutex, condition variable and count, as programs keep them: side by side.
-#[derive(Debug)]
 #[repr(C, align(128))]
 struct Shared {
     mutex: UnsafeCell<libc::pthread_mutex_t>,
@@ -106,51 +98,50 @@ impl Mechanism for Condvar {
     const NAME: &'static str = "condvar";
     const COALESCES: bool = false;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "process-shared pthread condition variable with its mutex",
-            how: "The notifier locks the mutex, adds one to a count, unlocks, and calls \
-                pthread_cond_signal; the waiter locks, waits with pthread_cond_wait while the \
-                count is zero, takes one, unlocks. It is signalled after unlocking, so that the \
-                waiter does not wake only to sleep again on the mutex.",
-            kernel: "Two futexes: pthread_cond_signal calls FUTEX_WAKE if somebody waits, \
-                pthread_cond_wait releases the mutex, sleeps in FUTEX_WAIT, and takes the mutex \
-                again. All else happens in user mode.",
-            limits: "Without a waiter the signal makes no system call. A process that dies with \
-                the mutex held blocks the other for ever, unless the mutex is robust, which this \
-                one is not. Wake-ups may be spurious; the count absorbs them. The timed wait is \
-                pthread_cond_timedwait on the monotonic clock.",
-            sources: &[
-                "pthread_cond_wait(3), pthread_condattr_setpshared(3)",
-                "glibc nptl/pthread_cond_wait.c, its opening comment",
-            ],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "process-shared pthread condition variable with its mutex",
+        how: "The notifier locks the mutex, adds one to a count, unlocks, and calls \
+            pthread_cond_signal; the waiter locks, waits with pthread_cond_wait while the \
+            count is zero, takes one, unlocks. It is signalled after unlocking, so that the \
+            waiter does not wake only to sleep again on the mutex.",
+        kernel: "Two futexes: pthread_cond_signal calls FUTEX_WAKE if somebody waits, \
+            pthread_cond_wait releases the mutex, sleeps in FUTEX_WAIT, and takes the mutex \
+            again. All else happens in user mode.",
+        limits: "Without a waiter the signal makes no system call. A process that dies with \
+            the mutex held blocks the other for ever, unless the mutex is robust, which this \
+            one is not. Wake-ups may be spurious; the count absorbs them. The timed wait is \
+            pthread_cond_timedwait on the monotonic clock.",
+        sources: &[
+            "pthread_cond_wait(3), pthread_condattr_setpshared(3)",
+            "glibc nptl/pthread_cond_wait.c, its opening comment",
+        ],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         // SAFETY: plain data, valid when zero.
         let shared: Shared = unsafe { std::mem::zeroed() };
-        shared.initialise().map_err(|error| Unavailable::because(error.to_string()))
+        shared.initialise()?;
+        Ok(())
     }
 }
 
 impl Link for CondvarLink {
-    type Notifier = CondvarEnd;
-    type Waiter = CondvarEnd;
+    type Notifier = Self;
+    type Waiter = Self;
     fn open(site: &Site) -> Result<Self, OpenError> {
         let shared = site.place::<Shared>()?;
         shared.initialise()?;
         Ok(Self(shared))
     }
-    fn waiter(&self) -> Result<CondvarEnd, OpenError> {
-        Ok(CondvarEnd(self.0))
+    fn waiter(&self) -> Result<Self, OpenError> {
+        Ok(*self)
     }
-    fn notifier(&self) -> Result<CondvarEnd, OpenError> {
-        Ok(CondvarEnd(self.0))
+    fn notifier(&self) -> Result<Self, OpenError> {
+        Ok(*self)
     }
 }
 
-impl Notifier for CondvarEnd {
+impl Notifier for CondvarLink {
     #[inline]
     fn notify(&mut self) -> Result<(), Fault> {
         // SAFETY: as in `take`.
@@ -161,7 +152,7 @@ impl Notifier for CondvarEnd {
     }
 }
 
-impl Waiter for CondvarEnd {
+impl Waiter for CondvarLink {
     #[inline]
     fn wait(&mut self) -> Result<(), Fault> {
         let (mutex, condition) = (self.0.mutex.get(), self.0.condition.get());

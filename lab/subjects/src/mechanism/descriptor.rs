@@ -11,17 +11,17 @@ use rustix::io::{Errno, dup, read, retry_on_intr, write};
 use rustix::net::{RecvFlags, recv};
 
 use super::deadline::{Deadline, relative};
-use super::{Fault, Link, Notifier, OpenError, Site, Waiter, Woken};
+use super::{Fault, Link, Notifier, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// A pair of descriptors through which tokens travel one way.
-pub trait Descriptors: Send + Sync + 'static {
+pub(crate) trait Descriptors: Send + Sync + 'static {
     /// Bytes of a token, at most eight.
     const TOKEN: usize = 1;
     /// Whether the reading end is a socket, which can be asked with `MSG_DONTWAIT`.
     const SOCKET: bool = false;
     /// Whether a token is its number, least significant byte first; four bytes then hold it.
     const NUMBERED: bool = false;
-    fn open(site: &Site) -> Result<Ends, OpenError>;
+    fn open() -> Result<Ends, OpenError>;
 }
 
 /// The longest token: an eventfd's sum.
@@ -30,46 +30,55 @@ pub(super) const LONGEST: usize = 8;
 /// A token and room behind it.
 type Token = [u8; LONGEST];
 
-#[derive(Debug)]
-pub struct Ends {
-    pub read: OwnedFd,
-    pub write: OwnedFd,
+pub(crate) struct Ends {
+    pub(crate) read: OwnedFd,
+    pub(crate) write: OwnedFd,
+}
+
+/// An end that waits for tokens, in a way of its own.
+pub(crate) trait Reads: Waiter + Sized + 'static {
+    /// Takes `fd` over, in the waiter's own process or thread.
+    fn of(fd: OwnedFd) -> Result<Self, OpenError>;
+    /// Whether it can wait as long as one wants, and no longer.
+    fn probe(&self) -> Result<(), Unavailable> {
+        Ok(())
+    }
 }
 
 /// Both ends, before the sides part.
-#[derive(Debug)]
-pub struct DescriptorLink<D> {
+pub(crate) struct DescriptorLink<D, R = Reader<D>> {
     ends: Ends,
-    kind: PhantomData<D>,
+    kinds: PhantomData<fn() -> (D, R)>,
 }
 
 /// The end that writes tokens.
-#[derive(Debug)]
-pub struct Writer<D> {
+pub(crate) struct Writer<D> {
     fd: OwnedFd,
     count: u32,
     kind: PhantomData<D>,
 }
 
 /// The end that reads tokens.
-#[derive(Debug)]
-pub struct Reader<D> {
+pub(crate) struct Reader<D> {
     fd: OwnedFd,
     token: Token,
     kind: PhantomData<D>,
 }
 
-impl<D: Descriptors> Link for DescriptorLink<D> {
+impl<D: Descriptors, R: Reads> Link for DescriptorLink<D, R> {
     type Notifier = Writer<D>;
-    type Waiter = Reader<D>;
-    fn open(site: &Site) -> Result<Self, OpenError> {
-        Ok(Self { ends: D::open(site)?, kind: PhantomData })
+    type Waiter = R;
+    fn available() -> Result<(), Unavailable> {
+        R::of(D::open()?.read)?.probe()
     }
-    fn waiter(&self) -> Result<Reader<D>, OpenError> {
-        Ok(Reader::new(again(&self.ends.read)?))
+    fn open(_: &Site) -> Result<Self, OpenError> {
+        Ok(Self { ends: D::open()?, kinds: PhantomData })
+    }
+    fn waiter(&self) -> Result<R, OpenError> {
+        R::of(again(&self.ends.read)?)
     }
     fn notifier(&self) -> Result<Writer<D>, OpenError> {
-        Ok(Writer::new(again(&self.ends.write)?))
+        again(&self.ends.write).map(Writer::new)
     }
 }
 
@@ -101,6 +110,12 @@ impl<D: Descriptors> Reader<D> {
     /// Reads from `fd`.
     pub(super) fn new(fd: OwnedFd) -> Self {
         Self { fd, token: [0; LONGEST], kind: PhantomData }
+    }
+}
+
+impl<D: Descriptors> Reads for Reader<D> {
+    fn of(fd: OwnedFd) -> Result<Self, OpenError> {
+        Ok(Self::new(fd))
     }
 }
 

@@ -6,22 +6,15 @@ use std::time::Duration;
 
 use io_uring::{opcode, types};
 
-use super::descriptor::{Writer, again};
-use super::eventfd::{self, EventfdRead};
+use super::descriptor::{DescriptorLink, Reads};
+use super::eventfd::EventfdRead;
 use super::uring::{self, Completion, Ring, outcome};
-use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Mechanism, OpenError, Unavailable, Waiter, Woken};
 
-/// An eventfd in whose wait queue a ring stays.
-#[derive(Debug)]
-pub struct EventfdIoUringPoll;
-
-/// The eventfd.
-#[derive(Debug)]
-pub struct PollLink(OwnedFd);
+pub(crate) struct EventfdIoUringPoll;
 
 /// The end that sleeps at its ring.
-#[derive(Debug)]
-pub struct PollWaiter {
+pub(crate) struct PollWaiter {
     ring: Ring,
     fd: OwnedFd,
     /// Whether the operation goes on.
@@ -29,56 +22,43 @@ pub struct PollWaiter {
 }
 
 impl Mechanism for EventfdIoUringPoll {
-    type Link = PollLink;
+    type Link = DescriptorLink<EventfdRead, PollWaiter>;
     const NAME: &'static str = "eventfd-io-uring-poll";
     const COALESCES: bool = true;
     const USUAL: bool = false;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "eventfd, watched by a multishot POLL_ADD of io_uring and never read",
-            how: "The notifier writes 1 with write(2). The waiter has submitted IORING_OP_POLL_ADD \
-                with IORING_POLL_ADD_MULTI once; from then on every write is a completion, for \
-                which it sleeps in io_uring_enter(2). It reads nothing, as with EPOLLET, and the \
-                sum grows.",
-            kernel: "The operation stays on the eventfd's wait queue. The write calls it, which \
-                queues task work for the waiter and wakes it; the task work asks the eventfd \
-                whether it is ready and posts the completion.",
-            limits: "Kernel 5.13. Two writes before the task work has run are one completion. The \
-                operation ends where its completions find no room (no IORING_CQE_F_MORE) and is \
-                then submitted anew. Rings are closed to many containers and can be disabled for \
-                all (kernel.io_uring_disabled). The timed wait is io_uring_enter's own \
-                (IORING_ENTER_EXT_ARG); a look reads the ring without a system call.",
-            sources: &[
-                "io_uring_enter(2), io_uring_prep_poll_multishot(3)",
-                "Linux io_uring/poll.c, io_poll_check_events",
-            ],
-        }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "eventfd, watched by a multishot POLL_ADD of io_uring and never read",
+        how: "The notifier writes 1 with write(2). The waiter has submitted IORING_OP_POLL_ADD \
+            with IORING_POLL_ADD_MULTI once; from then on every write is a completion, for which \
+            it sleeps in io_uring_enter(2). It reads nothing, as with EPOLLET, and the sum grows.",
+        kernel: "The operation stays on the eventfd's wait queue. The write calls it, which \
+            queues task work for the waiter and wakes it; the task work asks the eventfd \
+            whether it is ready and posts the completion.",
+        limits: "Kernel 5.13. Two writes before the task work has run are one completion. The \
+            operation ends where its completions find no room (no IORING_CQE_F_MORE) and is \
+            then submitted anew. Rings are closed to many containers and can be disabled for \
+            all (kernel.io_uring_disabled). The timed wait is io_uring_enter's own \
+            (IORING_ENTER_EXT_ARG); a look reads the ring without a system call.",
+        sources: &[
+            "io_uring_enter(2), io_uring_prep_poll_multishot(3)",
+            "Linux io_uring/poll.c, io_poll_check_events",
+        ],
+    };
+}
+
+impl Reads for PollWaiter {
+    fn of(fd: OwnedFd) -> Result<Self, OpenError> {
+        Ok(Self { ring: Ring::new()?, fd, armed: false })
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        eventfd::probe()?;
+    fn probe(&self) -> Result<(), Unavailable> {
         uring::probe(opcode::PollAdd::CODE, "IORING_OP_POLL_ADD", "5.1")?;
-        let ring = Ring::new().map_err(|error| Unavailable::because(error.to_string()))?;
         // No flag tells of the multishot form; this one came with the same kernel.
-        if ring.0.params().is_feature_resource_tagging() {
+        if self.ring.0.params().is_feature_resource_tagging() {
             return Ok(());
         }
         Err(Unavailable::because("this kernel's io_uring has no multishot POLL_ADD (kernel 5.13 brought it)"))
-    }
-}
-
-impl Link for PollLink {
-    type Notifier = Writer<EventfdRead>;
-    type Waiter = PollWaiter;
-    fn open(_: &Site) -> Result<Self, OpenError> {
-        eventfd::fresh().map(Self)
-    }
-    fn waiter(&self) -> Result<PollWaiter, OpenError> {
-        Ok(PollWaiter { ring: Ring::new()?, fd: again(&self.0)?, armed: false })
-    }
-    fn notifier(&self) -> Result<Writer<EventfdRead>, OpenError> {
-        again(&self.0).map(Writer::new)
     }
 }
 

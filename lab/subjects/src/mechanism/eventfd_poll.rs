@@ -7,57 +7,36 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
 
-use super::descriptor::{Writer, again, readable, take_token};
-use super::eventfd::{self, EventfdRead};
-use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
+use super::descriptor::{DescriptorLink, Reads, readable, take_token};
+use super::eventfd::EventfdRead;
+use super::{Explanation, Fault, Mechanism, OpenError, Waiter, Woken};
 
-/// The waiter polls, then reads.
-#[derive(Debug)]
-pub struct EventfdPoll;
+pub(crate) struct EventfdPoll;
 
-#[derive(Debug)]
-pub struct EventfdPollLink(OwnedFd);
-
-#[derive(Debug)]
-pub struct Poller(OwnedFd);
+pub(crate) struct Poller(OwnedFd);
 
 impl Mechanism for EventfdPoll {
-    type Link = EventfdPollLink;
+    type Link = DescriptorLink<EventfdRead, Poller>;
     const NAME: &'static str = "eventfd-poll";
     const COALESCES: bool = true;
     const DESCRIPTOR: bool = true;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "eventfd, waited for with poll(2) and then read",
-            how: "The notifier writes 1. The waiter calls poll(2) without a time limit and, once \
-                the eventfd is readable, read(2), which sets the sum to zero.",
-            kernel: "poll puts the task on the eventfd's wait queue, sleeps, and takes it off \
-                again on every call; the read is a second system call. The write is the same as \
-                for eventfd.",
-            limits: "Two system calls a wake-up where reading alone takes one, and a cost that \
-                grows with the number of descriptors polled. Notifications before a read merge. \
-                The timed wait is the same call, ppoll(2), with a time.",
-            sources: &["eventfd(2), poll(2)", "Linux fs/select.c, do_poll; fs/eventfd.c, eventfd_poll"],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        eventfd::probe()
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "eventfd, waited for with poll(2) and then read",
+        how: "The notifier writes 1. The waiter calls poll(2) without a time limit and, once \
+            the eventfd is readable, read(2), which sets the sum to zero.",
+        kernel: "poll puts the task on the eventfd's wait queue, sleeps, and takes it off again on \
+            every call; the read is a second system call. The write is the same as for eventfd.",
+        limits: "Two system calls a wake-up where reading alone takes one, and a cost that \
+            grows with the number of descriptors polled. Notifications before a read merge. \
+            The timed wait is the same call, ppoll(2), with a time.",
+        sources: &["eventfd(2), poll(2)", "Linux fs/select.c, do_poll; fs/eventfd.c, eventfd_poll"],
+    };
 }
 
-impl Link for EventfdPollLink {
-    type Notifier = Writer<EventfdRead>;
-    type Waiter = Poller;
-    fn open(_: &Site) -> Result<Self, OpenError> {
-        eventfd::fresh().map(Self)
-    }
-    fn waiter(&self) -> Result<Poller, OpenError> {
-        again(&self.0).map(Poller)
-    }
-    fn notifier(&self) -> Result<Writer<EventfdRead>, OpenError> {
-        again(&self.0).map(Writer::new)
+impl Reads for Poller {
+    fn of(fd: OwnedFd) -> Result<Self, OpenError> {
+        Ok(Self(fd))
     }
 }
 
@@ -76,10 +55,5 @@ impl Waiter for Poller {
         }
         take_token::<EventfdRead>(&self.0)?;
         Ok(Woken::Notified)
-    }
-
-    #[inline]
-    fn poll(&mut self) -> Result<bool, Fault> {
-        Ok(self.wait_for(Duration::ZERO)? == Woken::Notified)
     }
 }

@@ -3,7 +3,6 @@
 
 use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::role::Role;
-use doorbell_harness::site::Host;
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
 use doorbell_results::record::Record;
@@ -29,7 +28,7 @@ impl Family for Mechanisms {
                 format!("{} does not join {:?}", configuration.subject, configuration.contexts)
                     .to_lowercase(),
             ),
-            Ok(entry) => entry.available(&Host::default()).err().map(|lack| lack.reason),
+            Ok(entry) => entry.available().err().map(|lack| lack.reason),
             Err(unknown) => Some(unknown.to_string()),
         }
     }

@@ -7,14 +7,11 @@ use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat, open};
 
 use super::descriptor::{Reader, Writer};
 use super::pipe::Pipe;
-use super::{Carries, Explanation, Host, Link, Mechanism, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Link, Mechanism, OpenError, Site};
 
-/// The notifier writes a byte, the waiter reads it; each opens the FIFO by its name.
-#[derive(Debug)]
-pub struct Fifo;
+pub(crate) struct Fifo;
 
-#[derive(Debug)]
-pub struct FifoLink(PathBuf);
+pub(crate) struct FifoLink(PathBuf);
 
 impl Mechanism for Fifo {
     type Link = FifoLink;
@@ -23,24 +20,17 @@ impl Mechanism for Fifo {
     const CARRIES: Carries = Carries::Message;
     const DESCRIPTOR: bool = true;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "FIFO (named pipe), one byte a notification",
-            how: "Each side opens the FIFO by its name; the notifier writes one byte, the waiter \
-                blocks in read(2) for one byte. Each direction has a FIFO of its own, in the run's \
-                folder.",
-            kernel: "Once open, the same code as a pipe; the name is only looked up at open(2).",
-            limits: "As a pipe: 65536 bytes by default, then the writer blocks. Opening for \
-                reading waits for a writer unless O_NONBLOCK is given. The name outlives its \
-                users. The timed wait is ppoll(2) before the read, a look is the same with no time.",
-            sources: &["fifo(7), mkfifo(3)", "Linux fs/pipe.c, fifo_open"],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        // Every kernel has FIFOs; whether the run folder's file system takes one shows when it is made.
-        Ok(())
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "FIFO (named pipe), one byte a notification",
+        how: "Each side opens the FIFO by its name; the notifier writes one byte, the waiter \
+            blocks in read(2) for one byte. Each direction has a FIFO of its own, in the run's \
+            folder.",
+        kernel: "Once open, the same code as a pipe; the name is only looked up at open(2).",
+        limits: "As a pipe: 65536 bytes by default, then the writer blocks. Opening for \
+            reading waits for a writer unless O_NONBLOCK is given. The name outlives its \
+            users. The timed wait is ppoll(2) before the read, a look is the same with no time.",
+        sources: &["fifo(7), mkfifo(3)", "Linux fs/pipe.c, fifo_open"],
+    };
 }
 
 impl Link for FifoLink {
@@ -48,6 +38,7 @@ impl Link for FifoLink {
     type Waiter = Reader<Pipe>;
     fn open(site: &Site) -> Result<Self, OpenError> {
         let path = site.path("fifo");
+        // Every kernel has FIFOs; whether this file system takes one shows now.
         mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).map_err(OpenError::of("mkfifo"))?;
         Ok(Self(path))
     }

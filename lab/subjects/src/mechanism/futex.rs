@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The futex: a word in memory, and a kernel queue for those who sleep on its value.
 
-use rustix::thread::futex::{self, Flags};
+pub(crate) use doorbell_harness::futex::{FutexLink, FutexNotifier};
 
-pub use doorbell_harness::futex::{FutexLink, FutexNotifier, FutexWaiter};
+use super::{Explanation, Mechanism, Notifiers};
 
-use super::{Explanation, Host, Link, Mechanism, Notifiers, OpenError, Site, Unavailable, Word};
+pub(crate) struct FutexShared;
 
-/// A futex keyed by the page behind it, as processes need.
-#[derive(Debug)]
-pub struct FutexShared;
-
-/// A futex keyed by the address, as threads of one process may use (`FUTEX_PRIVATE_FLAG`).
-#[derive(Debug)]
-pub struct FutexPrivate;
+pub(crate) struct FutexPrivate;
 
 const HOW: &str = "The notifier stores the next number in a shared word and calls FUTEX_WAKE for \
     one waiter, always: whether somebody sleeps is not asked, so the sender-side cost is that of a \
@@ -24,76 +18,38 @@ const HOW: &str = "The notifier stores the next number in a shared word and call
 const SOURCES: &[&str] =
     &["futex(2), futex(7)", "Linux kernel/futex/waitwake.c", "U. Drepper, Futexes Are Tricky (2011)"];
 
-fn probe() -> Result<(), Unavailable> {
-    let word = Word::default();
-    match futex::wake(&word.0, Flags::empty(), 1) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Unavailable::because(format!("futex(FUTEX_WAKE) is refused here: {error}"))),
-    }
-}
-
 impl Mechanism for FutexShared {
     type Link = FutexLink;
     const NAME: &'static str = "futex";
     const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "futex on a shared word (process-shared key)",
-            how: HOW,
-            kernel: "Wake: hash the page and offset, take the bucket's lock, move the sleeper to a \
-                run queue, send a rescheduling interrupt if its CPU is idle or runs something less \
-                urgent. Wait: hash, lock, compare, queue, schedule.",
-            limits: "Two notifications before the waiter looks are one. The key of a shared futex \
-                costs a page look-up per call more than a private one. The timed wait is \
-                FUTEX_WAIT's own.",
-            sources: SOURCES,
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        probe()
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "futex on a shared word (process-shared key)",
+        how: HOW,
+        kernel: "Wake: hash the page and offset, take the bucket's lock, move the sleeper to a \
+            run queue, send a rescheduling interrupt if its CPU is idle or runs something less \
+            urgent. Wait: hash, lock, compare, queue, schedule.",
+        limits: "Two notifications before the waiter looks are one. The key of a shared futex \
+            costs a page look-up per call more than a private one. The timed wait is \
+            FUTEX_WAIT's own.",
+        sources: SOURCES,
+    };
 }
 
 impl Mechanism for FutexPrivate {
-    type Link = PrivateLink;
+    type Link = FutexLink<true>;
     const NAME: &'static str = "futex-private";
     const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
     const PROCESSES: bool = false;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "futex with FUTEX_PRIVATE_FLAG (threads only)",
-            how: HOW,
-            kernel: "As the shared futex, but the key is the address space and the address: no page look-up.",
-            limits: "Joins threads of one process only. Two notifications before the waiter looks are one. \
-                     The timed wait is FUTEX_WAIT's own.",
-            sources: SOURCES,
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        probe()
-    }
-}
-
-/// A [`FutexLink`] with the private key.
-#[derive(Debug)]
-pub struct PrivateLink(FutexLink);
-
-impl Link for PrivateLink {
-    type Notifier = FutexNotifier;
-    type Waiter = FutexWaiter;
-    fn open(site: &Site) -> Result<Self, OpenError> {
-        Ok(Self(FutexLink::private(site)?))
-    }
-    fn waiter(&self) -> Result<FutexWaiter, OpenError> {
-        self.0.waiter()
-    }
-    fn notifier(&self) -> Result<FutexNotifier, OpenError> {
-        self.0.notifier()
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "futex with FUTEX_PRIVATE_FLAG (threads only)",
+        how: HOW,
+        kernel: "As the shared futex, but the key is the address space and the address: no page look-up.",
+        limits: "Joins threads of one process only. Two notifications before the waiter looks are one. \
+                 The timed wait is FUTEX_WAIT's own.",
+        sources: SOURCES,
+    };
 }

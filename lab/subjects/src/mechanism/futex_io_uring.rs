@@ -10,18 +10,14 @@ use rustix::thread::futex::Flags;
 use super::futex::FutexNotifier;
 use super::uring::{self, Ring, outcome};
 use super::watched_word::{WordReader, WordWaiter};
-use super::{Explanation, Fault, Host, Link, Mechanism, Notifiers, OpenError, Site, Unavailable, Word};
+use super::{Explanation, Fault, Link, Mechanism, Notifiers, OpenError, Site, Unavailable, Word};
 
-/// The waiter has a futex wait under way and waits for its completion.
-#[derive(Debug)]
-pub struct FutexIoUring;
+pub(crate) struct FutexIoUring;
 
-#[derive(Debug)]
-pub struct FutexIoUringLink(&'static Word);
+pub(crate) struct FutexIoUringLink(&'static Word);
 
 /// The end that waits for completions.
-#[derive(Debug)]
-pub struct FutexRingWaiter {
+pub(crate) struct FutexRingWaiter {
     ring: Ring,
     word: WordReader,
     /// Whether a futex wait is under way. One from before may still be queued on the word when a
@@ -43,24 +39,22 @@ impl Mechanism for FutexIoUring {
     const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "futex, waited for by an operation of io_uring",
-            how: "The notifier stores the next number and calls FUTEX_WAKE, as for the futex. The \
-                waiter submits IORING_OP_FUTEX_WAIT with the number it saw last and sleeps in \
-                io_uring_enter(2) until it is completed, in one call for both: a ring can so wait \
-                for words and descriptors at once.",
-            kernel: "The operation queues itself on the futex's hash bucket, after the same \
-                comparison as FUTEX_WAIT. The wake-up finds it there, queues task work for the \
-                waiter and wakes it; the waiter posts the completion and returns.",
-            limits: "Kernel 6.7. Two notifications before the waiter looks are one. Rings are closed to many \
-                     containers and can be disabled for all (kernel.io_uring_disabled). The timed wait is \
-                     io_uring_enter's own (IORING_ENTER_EXT_ARG); a look reads the word.",
-            sources: &["io_uring_enter(2), futex(2), futex_wait(2)", "Linux io_uring/futex.c"],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "futex, waited for by an operation of io_uring",
+        how: "The notifier stores the next number and calls FUTEX_WAKE, as for the futex. The \
+            waiter submits IORING_OP_FUTEX_WAIT with the number it saw last and sleeps in \
+            io_uring_enter(2) until it is completed, in one call for both: a ring can so wait \
+            for words and descriptors at once.",
+        kernel: "The operation queues itself on the futex's hash bucket, after the same \
+            comparison as FUTEX_WAIT. The wake-up finds it there, queues task work for the \
+            waiter and wakes it; the waiter posts the completion and returns.",
+        limits: "Kernel 6.7. Two notifications before the waiter looks are one. Rings are closed to many \
+                 containers and can be disabled for all (kernel.io_uring_disabled). The timed wait is \
+                 io_uring_enter's own (IORING_ENTER_EXT_ARG); a look reads the word.",
+        sources: &["io_uring_enter(2), futex(2), futex_wait(2)", "Linux io_uring/futex.c"],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         uring::probe(opcode::FutexWait::CODE, "IORING_OP_FUTEX_WAIT", "6.7")
     }
 }

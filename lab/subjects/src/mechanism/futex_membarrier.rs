@@ -12,31 +12,23 @@ use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
 use super::deadline::relative;
 use super::watched_word::{WordNotifier, WordReader, WordWaiter};
-use super::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Word,
-};
+use super::{Explanation, Fault, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Word};
 
-/// The notifier stores and looks whether anybody sleeps, with nothing
-/// in between; the waiter pays for both.
-#[derive(Debug)]
-pub struct FutexMembarrier;
+pub(crate) struct FutexMembarrier;
 
-#[derive(Debug)]
-pub struct FutexMembarrierLink {
+pub(crate) struct FutexMembarrierLink {
     word: &'static Word,
     asleep: &'static Word,
 }
 
 /// The only writer of the word.
-#[derive(Debug)]
-pub struct UnfencedNotifier {
+pub(crate) struct UnfencedNotifier {
     word: WordNotifier,
     asleep: &'static Word,
 }
 
 /// The sleeper, with the value it saw last.
-#[derive(Debug)]
-pub struct FencingWaiter {
+pub(crate) struct FencingWaiter {
     word: WordReader,
     asleep: &'static Word,
 }
@@ -48,31 +40,29 @@ impl Mechanism for FutexMembarrier {
     const USUAL: bool = false;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "futex that is woken only if somebody sleeps, the fence for that paid by the \
-                sleeper (membarrier)",
-            how: "The notifier stores the next number, looks at a flag, and calls FUTEX_WAKE only \
-                where it is set: no fence, no locked instruction. The waiter sets the flag, calls \
-                membarrier, looks at the word once more and sleeps with FUTEX_WAIT. Either the \
-                notifier's look comes after its processor ran the fence and sees the flag, or its \
-                store came before and the waiter's look sees the number.",
-            kernel: "membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) interrupts every processor that \
-                runs a process registered for it, and returns once all have run a fence; who does \
-                not run passed one when it was switched away from. Wake and wait are the futex's.",
-            limits: "Kernel 4.16. The notifier's process must be registered (it is, here). Every \
-                sleep costs an interrupt of other processors, so it pays only where notifications \
-                are many and sleeps are few. Two notifications before the waiter looks are one. \
-                The timed wait is FUTEX_WAIT's own.",
-            sources: &[
-                "membarrier(2)",
-                "Linux kernel/sched/membarrier.c",
-                "P. McKenney, Is Parallel Programming Hard, 15.5",
-            ],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "futex that is woken only if somebody sleeps, the fence for that paid by the \
+            sleeper (membarrier)",
+        how: "The notifier stores the next number, looks at a flag, and calls FUTEX_WAKE only \
+            where it is set: no fence, no locked instruction. The waiter sets the flag, calls \
+            membarrier, looks at the word once more and sleeps with FUTEX_WAIT. Either the \
+            notifier's look comes after its processor ran the fence and sees the flag, or its \
+            store came before and the waiter's look sees the number.",
+        kernel: "membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) interrupts every processor that \
+            runs a process registered for it, and returns once all have run a fence; who does \
+            not run passed one when it was switched away from. Wake and wait are the futex's.",
+        limits: "Kernel 4.16. The notifier's process must be registered (it is, here). Every \
+            sleep costs an interrupt of other processors, so it pays only where notifications \
+            are many and sleeps are few. Two notifications before the waiter looks are one. \
+            The timed wait is FUTEX_WAIT's own.",
+        sources: &[
+            "membarrier(2)",
+            "Linux kernel/sched/membarrier.c",
+            "P. McKenney, Is Parallel Programming Hard, 15.5",
+        ],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         let known = membarrier_query();
         let both = [MembarrierCommand::GlobalExpedited, MembarrierCommand::RegisterGlobalExpedited];
         if both.into_iter().all(|command| known.contains_command(command)) {

@@ -11,31 +11,26 @@ use super::deadline::{Deadline, monotonic};
 use super::futex::FutexNotifier;
 use super::watched_word::WordReader;
 use super::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
-    Woken, Word,
+    Explanation, Fault, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter, Woken,
+    Word,
 };
 
-/// The notifier rings one of several words, another each time; the waiter sleeps on all of them.
-#[derive(Debug)]
-pub struct FutexWaitv;
+pub(crate) struct FutexWaitv;
 
 /// Words of a link: as many sources as a small server waits for. The
 /// kernel takes 128 (`FUTEX_WAITV_MAX`).
 const WORDS: usize = 8;
 
-#[derive(Debug)]
-pub struct FutexWaitvLink([&'static Word; WORDS]);
+pub(crate) struct FutexWaitvLink([&'static Word; WORDS]);
 
 /// The writer of all words, each in its turn.
-#[derive(Debug)]
-pub struct RoundNotifier {
+pub(crate) struct RoundNotifier {
     words: [FutexNotifier; WORDS],
     next: usize,
 }
 
 /// The sleeper, with the value it saw last in each word.
-#[derive(Debug)]
-pub struct AnyWaiter([WordReader; WORDS]);
+pub(crate) struct AnyWaiter([WordReader; WORDS]);
 
 fn entry(reader: &WordReader) -> Wait {
     let mut wait = Wait::new();
@@ -52,27 +47,25 @@ impl Mechanism for FutexWaitv {
     const USUAL: bool = false;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "any of eight futexes, waited for at once (futex_waitv)",
-            how: "A link has eight words, as a waiter has that serves eight sources. The notifier \
-                stores the next number in one of them, another each time, and calls FUTEX_WAKE on \
-                it. The waiter looks at all eight and calls futex_waitv with the numbers it saw \
-                last; the kernel sleeps only if every word still holds its own.",
-            kernel: "Wake: as for the futex. Wait: the thread is queued on the buckets of all \
-                words, one after the other, each compared under its bucket's lock; if one has \
-                changed, or once woken, it is taken off all of them.",
-            limits: "Kernel 5.16. A wait costs a look-up and two locks a word, whoever rings. At \
-                most 128 words. Two notifications before the waiter looks are one. The timed wait \
-                is futex_waitv's own, until a time of CLOCK_MONOTONIC.",
-            sources: &[
-                "futex_waitv(2)",
-                "Linux kernel/futex/waitwake.c, futex_wait_multiple; Documentation/userspace-api/futex2.rst",
-            ],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "any of eight futexes, waited for at once (futex_waitv)",
+        how: "A link has eight words, as a waiter has that serves eight sources. The notifier \
+            stores the next number in one of them, another each time, and calls FUTEX_WAKE on \
+            it. The waiter looks at all eight and calls futex_waitv with the numbers it saw \
+            last; the kernel sleeps only if every word still holds its own.",
+        kernel: "Wake: as for the futex. Wait: the thread is queued on the buckets of all \
+            words, one after the other, each compared under its bucket's lock; if one has \
+            changed, or once woken, it is taken off all of them.",
+        limits: "Kernel 5.16. A wait costs a look-up and two locks a word, whoever rings. At \
+            most 128 words. Two notifications before the waiter looks are one. The timed wait \
+            is futex_waitv's own, until a time of CLOCK_MONOTONIC.",
+        sources: &[
+            "futex_waitv(2)",
+            "Linux kernel/futex/waitwake.c, futex_wait_multiple; Documentation/userspace-api/futex2.rst",
+        ],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         // A word that no longer holds the number: the kernel that knows the call says so at once.
         static WORD: std::sync::OnceLock<Word> = std::sync::OnceLock::new();
         let waits = [entry(&WordReader { word: WORD.get_or_init(Word::default), seen: 1 })];

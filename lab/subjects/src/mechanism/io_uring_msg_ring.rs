@@ -9,35 +9,25 @@ use io_uring::{IoUring, Parameters, opcode, squeue, types};
 use super::descriptor::again;
 use super::uring::{self, Ring, outcome};
 use super::{
-    Carries, Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Carries, Explanation, Fault, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 
-/// The notifier's ring posts into the waiter's.
-#[derive(Debug)]
-pub struct IoUringMsgRing;
+pub(crate) struct IoUringMsgRing;
 
 /// The waiter's ring, made before the sides part so that the notifier has its descriptor.
-pub struct MsgRingLink {
+pub(crate) struct MsgRingLink {
     ring: OwnedFd,
     parameters: Parameters,
 }
 
 /// The end with a ring of its own.
-#[derive(Debug)]
-pub struct Poster {
+pub(crate) struct Poster {
     ring: Ring,
     target: OwnedFd,
 }
 
 /// The end that waits for completions.
-#[derive(Debug)]
-pub struct Recipient(Ring);
-
-impl std::fmt::Debug for MsgRingLink {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MsgRingLink").field("ring", &self.ring).finish_non_exhaustive()
-    }
-}
+pub(crate) struct Recipient(Ring);
 
 impl Mechanism for IoUringMsgRing {
     type Link = MsgRingLink;
@@ -45,25 +35,23 @@ impl Mechanism for IoUringMsgRing {
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Word;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "io_uring MSG_RING: a completion posted into the waiter's ring",
-            how: "Each side has a ring. The notifier submits IORING_OP_MSG_RING, which names the \
-                waiter's ring by its descriptor; the waiter sleeps in io_uring_enter(2) until a \
-                completion arrives.",
-            kernel: "The operation runs within the notifier's io_uring_enter: it locks the target \
-                ring, posts a completion there and wakes who waits for one. A target with \
-                IORING_SETUP_DEFER_TASKRUN would get it as task work in place of that.",
-            limits: "Kernel 5.18. Needs the target ring's descriptor: inherited, passed through a \
-                Unix socket, or taken with pidfd_getfd(2). Completions beyond the ring's size wait \
-                in a list of the kernel. Rings are closed to many containers and can be disabled \
-                for all (kernel.io_uring_disabled). The timed wait is io_uring_enter's own \
-                (IORING_ENTER_EXT_ARG); a look reads the ring without a system call.",
-            sources: &["io_uring_prep_msg_ring(3), io_uring_enter(2)", "Linux io_uring/msg_ring.c"],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "io_uring MSG_RING: a completion posted into the waiter's ring",
+        how: "Each side has a ring. The notifier submits IORING_OP_MSG_RING, which names the \
+            waiter's ring by its descriptor; the waiter sleeps in io_uring_enter(2) until a \
+            completion arrives.",
+        kernel: "The operation runs within the notifier's io_uring_enter: it locks the target \
+            ring, posts a completion there and wakes who waits for one. A target with \
+            IORING_SETUP_DEFER_TASKRUN would get it as task work in place of that.",
+        limits: "Kernel 5.18. Needs the target ring's descriptor: inherited, passed through a \
+            Unix socket, or taken with pidfd_getfd(2). Completions beyond the ring's size wait \
+            in a list of the kernel. Rings are closed to many containers and can be disabled \
+            for all (kernel.io_uring_disabled). The timed wait is io_uring_enter's own \
+            (IORING_ENTER_EXT_ARG); a look reads the ring without a system call.",
+        sources: &["io_uring_prep_msg_ring(3), io_uring_enter(2)", "Linux io_uring/msg_ring.c"],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         uring::probe(opcode::MsgRingData::CODE, "IORING_OP_MSG_RING", "5.18")
     }
 }
@@ -142,7 +130,7 @@ mod tests {
     /// A waiter that only looked once hung as soon as a notifier was a ring ahead of it.
     #[test]
     fn a_waiter_that_only_looks_sees_what_found_its_ring_full() {
-        if let Err(lack) = IoUringMsgRing::available(&Host::default()) {
+        if let Err(lack) = IoUringMsgRing::available() {
             return doorbell_skipped::skip(lack);
         }
         let run_dir = RunDir::create().unwrap();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the bells and channels of the library share as mechanisms.
 
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use doorbell::rendezvous::{Offer, Segment};
 use doorbell::wait::Wait;
 use doorbell::{Bell, Deadline, Tokens};
 
-use super::{Contexts, Fault, Link, Notifier, OpenError, Site, Waiter, Woken};
+use super::user_interrupt::{ByHardware, probe, start};
+use super::{Contexts, Fault, Link, Notifier, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// Memory for `offer`, which the sides inherit.
 fn segment(site: &Site, offer: &Offer) -> Result<Arc<Segment>, OpenError> {
@@ -22,50 +24,40 @@ fn segment(site: &Site, offer: &Offer) -> Result<Arc<Segment>, OpenError> {
     segment.map(Arc::new).map_err(OpenError::of("doorbell::Segment"))
 }
 
-/// Memory for one bell, whose waiter's slot is made of `tokens`.
-pub(super) fn bell_segment(site: &Site, tokens: Tokens) -> Result<Arc<Segment>, OpenError> {
-    segment(site, &Offer { bells: 1, eventfds: 1, tokens, ..Offer::default() })
-}
-
-/// A bell whose waiter waits by `W`.
-#[derive(Debug)]
-pub struct BellLink<W> {
+/// A bell whose waiter waits by `W`, and is woken by a user interrupt if it is `INTERRUPTED`.
+pub(crate) struct BellLink<W, const INTERRUPTED: bool = false> {
     segment: Arc<Segment>,
-    way: std::marker::PhantomData<fn() -> W>,
+    way: PhantomData<fn() -> W>,
 }
 
-#[derive(Debug)]
-pub struct BellWaiter<W>(Bell<W>);
+pub(crate) struct BellWaiter<W>(Bell<W>);
 
-#[derive(Debug)]
-pub struct BellNotifier(Bell);
+pub(crate) struct BellNotifier(Bell);
 
-impl<W: Wait + Default> BellWaiter<W> {
-    pub(super) fn of(segment: &Segment) -> Self {
-        Self(segment.bell_waiting_by(0).expect("offered"))
-    }
-}
-
-impl BellNotifier {
-    pub(super) fn of(segment: &Segment) -> Self {
-        Self(segment.bell(0).expect("offered"))
-    }
-}
-
-impl<W: Wait + Default + 'static> Link for BellLink<W> {
+impl<W: Wait + Default + 'static, const INTERRUPTED: bool> Link for BellLink<W, INTERRUPTED> {
     type Notifier = BellNotifier;
     type Waiter = BellWaiter<W>;
 
+    fn available() -> Result<(), Unavailable> {
+        if INTERRUPTED { probe::<ByHardware>() } else { Ok(()) }
+    }
+
     fn open(site: &Site) -> Result<Self, OpenError> {
-        Ok(Self { segment: bell_segment(site, Tokens::Eventfds)?, way: std::marker::PhantomData })
+        let mut tokens = Tokens::Eventfds;
+        if INTERRUPTED {
+            start::<ByHardware>()?;
+            tokens = Tokens::UserInterrupts;
+        }
+        let offer = Offer { bells: 1, eventfds: 1, tokens, ..Offer::default() };
+        Ok(Self { segment: segment(site, &offer)?, way: PhantomData })
     }
 
     fn waiter(&self) -> Result<BellWaiter<W>, OpenError> {
-        Ok(BellWaiter::of(&self.segment))
+        Ok(BellWaiter(self.segment.bell_waiting_by(0).expect("offered")))
     }
 
     fn notifier(&self) -> Result<BellNotifier, OpenError> {
-        Ok(BellNotifier::of(&self.segment))
+        Ok(BellNotifier(self.segment.bell(0).expect("offered")))
     }
 }
 
@@ -96,18 +88,15 @@ impl<W: Wait> Waiter for BellWaiter<W> {
 }
 
 /// A channel whose receiver waits by `W`.
-#[derive(Debug)]
-pub struct ChannelLink<W> {
+pub(crate) struct ChannelLink<W> {
     segment: Arc<Segment>,
-    way: std::marker::PhantomData<fn() -> W>,
+    way: PhantomData<fn() -> W>,
 }
 
-#[derive(Debug)]
-pub struct ChannelWaiter<W: Wait>(Receiver<Trusted, W>);
+pub(crate) struct ChannelWaiter<W: Wait>(Receiver<Trusted, W>);
 
 /// The sending end. Never says that it leaves: the waiter goes on listening for what may be late.
-#[derive(Debug)]
-pub struct ChannelNotifier<W: Wait>(ManuallyDrop<Sender<Trusted, W>>);
+pub(crate) struct ChannelNotifier<W: Wait>(ManuallyDrop<Sender<Trusted, W>>);
 
 /// A ring large enough for bursts of eight-byte messages.
 const RING: u64 = 1 << 16;
@@ -120,7 +109,7 @@ impl<W: Wait + Default + 'static> Link for ChannelLink<W> {
         let lanes = Lanes::new(1, 1, RING).expect("one small lane fits");
         // A trial has its own word of deaths, and a second thread makes calls on descriptors dearer.
         let offer = Offer { tells_deaths: false, ..Offer::of_lanes(lanes) };
-        Ok(Self { segment: segment(site, &offer)?, way: std::marker::PhantomData })
+        Ok(Self { segment: segment(site, &offer)?, way: PhantomData })
     }
 
     fn waiter(&self) -> Result<ChannelWaiter<W>, OpenError> {

@@ -12,79 +12,80 @@ pub use doorbell_harness::entry::{Entry, Links};
 pub use doorbell_harness::mechanism::{
     Explanation, Fault, Link, Mechanism, Notifier, Unavailable, Waiter, Woken,
 };
-pub use doorbell_harness::site::{Host, OpenError, Site, Word};
+pub use doorbell_harness::site::{OpenError, Site, Word};
 pub use doorbell_results::record::subject::{Carries, Contexts, Notification, Notifiers, Waits};
 
 mod alarm;
-pub mod bell_adaptive;
-pub mod bell_eventfd;
-pub mod bell_futex;
-pub mod bell_uintr;
+mod bell_adaptive;
+mod bell_eventfd;
+mod bell_futex;
+mod bell_uintr;
 mod busy_poll;
 pub(crate) mod c_call;
-pub mod channel;
-pub mod condvar;
+mod channel;
+pub(crate) mod condvar;
 mod descriptor;
-pub mod eventfd;
+mod epoll;
+pub(crate) mod eventfd;
 // What book/add-a-mechanism.md shows how to add.
 #[cfg(test)]
-pub mod eventfd_count;
-pub mod eventfd_epoll;
-pub mod eventfd_epoll_et;
-pub mod eventfd_io_uring;
-pub mod eventfd_io_uring_poll;
-pub mod eventfd_poll;
+mod eventfd_count;
+mod eventfd_epoll;
+mod eventfd_epoll_et;
+mod eventfd_io_uring;
+mod eventfd_io_uring_poll;
+mod eventfd_poll;
 mod family;
-pub mod fifo;
-pub mod futex;
-pub mod futex_io_uring;
-pub mod futex_membarrier;
-pub mod futex_waitv;
-pub mod http;
-pub mod io_uring_msg_ring;
+mod fifo;
+pub(crate) mod futex;
+mod futex_io_uring;
+mod futex_membarrier;
+mod futex_waitv;
+mod http;
+mod io_uring_msg_ring;
 mod library;
-pub mod mq_posix;
-pub mod mq_sysv;
-pub mod mwaitx;
-pub mod null;
-pub mod pipe;
+mod mq_posix;
+mod mq_sysv;
+mod mwaitx;
+pub(crate) mod null;
+mod pipe;
 pub(crate) mod posix_semaphore;
 mod redirect;
-pub mod sched_yield;
-pub mod sem_posix;
-pub mod sem_posix_named;
-pub mod sem_sysv;
-mod signal;
-pub mod signal_handler;
-pub mod signal_signalfd;
-pub mod signal_sigwaitinfo;
+mod sched_yield;
+pub(crate) mod sem_posix;
+pub(crate) mod sem_posix_named;
+pub(crate) mod sem_sysv;
+pub(crate) mod signal;
+mod signal_handler;
+mod signal_signalfd;
+pub(crate) mod signal_sigwaitinfo;
 mod socket;
-pub mod spin;
-pub mod tcp;
-pub mod tcp_busy_poll;
-pub mod tcp_epoll_busy_poll;
-pub mod udp;
-pub mod udp_busy_poll;
-pub mod udp_veth;
-pub mod udp_veth_io_uring;
-pub mod udp_veth_io_uring_napi;
-pub mod uintr;
-pub mod uintr_by_signals;
-pub mod uintr_by_signals_epoll;
-pub mod uintr_by_signals_wait;
-pub mod uintr_epoll;
-pub mod uintr_wait;
-pub mod umwait;
-pub mod unix_dgram;
-pub mod unix_seqpacket;
-pub mod unix_stream;
-mod uring;
+mod spin;
+mod tcp;
+mod tcp_busy_poll;
+mod tcp_epoll_busy_poll;
+mod udp;
+mod udp_busy_poll;
+mod udp_veth;
+mod udp_veth_io_uring;
+mod udp_veth_io_uring_napi;
+mod uintr;
+mod uintr_by_signals;
+mod uintr_by_signals_epoll;
+mod uintr_by_signals_wait;
+mod uintr_epoll;
+mod uintr_wait;
+mod umwait;
+pub(crate) mod unix_dgram;
+mod unix_seqpacket;
+mod unix_stream;
+pub(crate) mod uring;
 mod uring_read;
 mod user_interrupt;
 mod veth;
-pub mod wfe;
-pub mod wrs;
-pub mod xdp;
+mod wfe;
+mod wrs;
+mod xdp;
 mod xsk;
 
 /// What is measured where nothing is named.
@@ -185,10 +186,10 @@ mod tests {
         let entries = all().iter().chain(&[&eventfd_count::EventfdCount as _]);
         // Before any is rehearsed: one of them makes a choice for the
         // whole process that another would then give as its reason.
-        let asked: Vec<_> = entries.map(|entry| (entry, entry.available(&Host::default()))).collect();
+        let asked: Vec<_> = entries.map(|entry| (entry, entry.available())).collect();
         for (entry, available) in asked {
             let name = entry.name();
-            let said = match available.and_then(|()| entry.available(&Host::default())) {
+            let said = match available.and_then(|()| entry.available()) {
                 Err(lacking) => format!("not there: {lacking}"),
                 Ok(()) if !entry.notification().joins(Contexts::Threads) => {
                     "joins processes alone".to_owned()
@@ -277,7 +278,7 @@ mod tests {
     #[test]
     fn what_is_not_available_says_why() {
         for entry in all() {
-            if let Err(lacking) = entry.available(&Host::default()) {
+            if let Err(lacking) = entry.available() {
                 assert!(lacking.reason.len() > 20, "{}: '{}'", entry.name(), lacking.reason);
             }
         }

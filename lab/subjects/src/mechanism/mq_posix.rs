@@ -13,20 +13,16 @@ use rustix::thread::CapabilitySet;
 use super::c_call::{absent_or_made, c_string, result};
 use super::deadline::realtime;
 use super::{
-    Carries, Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Carries, Explanation, Fault, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 use doorbell_harness::run_dir::Note;
 
-/// The notifier sends a message, the waiter receives it.
-#[derive(Debug)]
-pub struct MqPosix;
+pub(crate) struct MqPosix;
 
-#[derive(Debug)]
-pub struct MqPosixLink(CString);
+pub(crate) struct MqPosixLink(CString);
 
 /// Either end: on Linux a message queue descriptor is a file descriptor (mq_overview(7)).
-#[derive(Debug)]
-pub struct MqPosixEnd(OwnedFd);
+pub(crate) struct MqPosixEnd(OwnedFd);
 
 /// Messages a queue holds where the system does not set a lower
 /// limit: its default limit for every user.
@@ -71,29 +67,26 @@ impl Mechanism for MqPosix {
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "POSIX message queue, one-byte messages",
-            how: "Each side opens the queue by its name with mq_open. The notifier calls mq_send \
-                with one byte at priority 0, the waiter mq_receive. Each direction has a queue of \
-                its own.",
-            kernel: "Send: copy the message, lock the queue; if a receiver sleeps hand it the \
-                message directly and wake it, else put it into a tree by priority. Receive: take \
-                the first message or sleep.",
-            limits: "A queue holds 10 messages here, or as few as /proc/sys/fs/mqueue/msg_max \
-                allows; then the sender blocks. 256 queues on the system (queues_max), and their \
-                bytes count against RLIMIT_MSGQUEUE. Names outlive their users. The timed wait is \
-                mq_timedreceive, whose deadline is on the real-time clock; a look is the same with \
-                a deadline long past.",
-            sources: &[
-                "mq_overview(7), mq_receive(3)",
-                "Linux ipc/mqueue.c, pipelined_send",
-                "rt-tests pmqtest, stress-ng --switch-method mq: this mechanism",
-            ],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "POSIX message queue, one-byte messages",
+        how: "Each side opens the queue by its name with mq_open. The notifier calls mq_send with \
+            one byte at priority 0, the waiter mq_receive. Each direction has a queue of its own.",
+        kernel: "Send: copy the message, lock the queue; if a receiver sleeps hand it the \
+            message directly and wake it, else put it into a tree by priority. Receive: take \
+            the first message or sleep.",
+        limits: "A queue holds 10 messages here, or as few as /proc/sys/fs/mqueue/msg_max \
+            allows; then the sender blocks. 256 queues on the system (queues_max), and their \
+            bytes count against RLIMIT_MSGQUEUE. Names outlive their users. The timed wait is \
+            mq_timedreceive, whose deadline is on the real-time clock; a look is the same with \
+            a deadline long past.",
+        sources: &[
+            "mq_overview(7), mq_receive(3)",
+            "Linux ipc/mqueue.c, pipelined_send",
+            "rt-tests pmqtest, stress-ng --switch-method mq: this mechanism",
+        ],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         // A name nobody has: only its absence may be the error.
         absent_or_made("mq_open(3)", open(c"/doorbell-probe", libc::O_RDONLY))?;
         // Making one to see whether it can be made would leave it

@@ -9,22 +9,17 @@ use super::alarm::Alarm;
 use super::c_call::{PROBE_KEY, absent_or_made, result};
 use super::deadline::Deadline;
 use super::{
-    Carries, Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Carries, Explanation, Fault, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 use doorbell_harness::run_dir::Note;
 
-/// The notifier sends a message, the waiter receives it.
-#[derive(Debug)]
-pub struct MqSysv;
+pub(crate) struct MqSysv;
 
-#[derive(Debug)]
-pub struct MqSysvLink(libc::c_int);
+pub(crate) struct MqSysvLink(libc::c_int);
 
-#[derive(Debug)]
-pub struct Sender(libc::c_int);
+pub(crate) struct Sender(libc::c_int);
 
-#[derive(Debug)]
-pub struct Receiver {
+pub(crate) struct Receiver {
     queue: libc::c_int,
     alarm: Alarm,
 }
@@ -53,28 +48,25 @@ impl Mechanism for MqSysv {
     const CARRIES: Carries = Carries::Message;
     const TIMED: bool = false;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "System V message queue, one-byte messages",
-            how: "msgget makes a queue. The notifier calls msgsnd with one byte, the waiter msgrcv \
-                for a message of any type. Each direction has a queue of its own.",
-            kernel: "Send: copy the message, lock the queue; if a receiver sleeps that wants this \
-                type hand it the message directly and wake it, else append it. Receive: take the \
-                first that fits or sleep.",
-            limits: "16384 bytes a queue by default (/proc/sys/kernel/msgmnb), 32000 queues \
-                (msgmni); then the sender blocks. Queues outlive their users and are seen by all \
-                in the same IPC namespace. There is no timed receive: the timed wait sets a POSIX \
-                timer whose signal interrupts msgrcv, which costs two system calls more, and may \
-                end up to 1 ms late.",
-            sources: &[
-                "msgop(2), msgget(2), proc_sys_kernel(5)",
-                "Linux ipc/msg.c, pipelined_send",
-                "goldsborough/ipc-bench mq: this mechanism, in spite of its name",
-            ],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "System V message queue, one-byte messages",
+        how: "msgget makes a queue. The notifier calls msgsnd with one byte, the waiter msgrcv \
+            for a message of any type. Each direction has a queue of its own.",
+        kernel: "Send: copy the message, lock the queue; if a receiver sleeps that wants this \
+            type hand it the message directly and wake it, else append it. Receive: take the \
+            first that fits or sleep.",
+        limits: "16384 bytes a queue by default (/proc/sys/kernel/msgmnb), 32000 queues (msgmni); \
+            then the sender blocks. Queues outlive their users and are seen by all in the same IPC \
+            namespace. There is no timed receive: the timed wait sets a POSIX timer whose signal \
+            interrupts msgrcv, which costs two system calls more, and may end up to 1 ms late.",
+        sources: &[
+            "msgop(2), msgget(2), proc_sys_kernel(5)",
+            "Linux ipc/msg.c, pipelined_send",
+            "goldsborough/ipc-bench mq: this mechanism, in spite of its name",
+        ],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         // SAFETY: takes integers only.
         absent_or_made("msgget(2)", result(unsafe { libc::msgget(PROBE_KEY, 0) }))
     }

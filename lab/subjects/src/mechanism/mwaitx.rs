@@ -4,11 +4,9 @@
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLink};
-use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
+use super::{Explanation, Mechanism, Notifiers, Unavailable, Waits};
 
-/// The notifier increments a word, the waiter's core dozes on its cache line.
-#[derive(Debug)]
-pub struct Mwaitx;
+pub(crate) struct Mwaitx;
 
 /// Whether the CPU has the instructions: CPUID leaf 0x8000_0001, ECX
 /// bit 29 (AMD APM vol. 3, appendix E).
@@ -73,24 +71,22 @@ impl Mechanism for Mwaitx {
     const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "monitorx/mwaitx on a shared word (AMD)",
-            how: "The waiter arms a monitor on the word's cache line, looks once more, and dozes \
-                in state C0 until the line is written or 100000 time-stamp ticks have passed; then \
-                it looks again. The notifier only stores the next number.",
-            kernel: "Nothing: both instructions run in user mode.",
-            limits: "The waiter keeps its CPU from other tasks, but leaves a sibling thread more \
-                of the core. An interrupt ends a doze early. Absent in many virtual machines even \
-                where the CPU has it. The timed wait looks at the clock after each doze.",
-            sources: &[
-                "AMD APM vol. 3, MONITORX and MWAITX",
-                "Linux arch/x86/include/asm/mwait.h, arch/x86/lib/delay.c",
-            ],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "monitorx/mwaitx on a shared word (AMD)",
+        how: "The waiter arms a monitor on the word's cache line, looks once more, and dozes \
+            in state C0 until the line is written or 100000 time-stamp ticks have passed; then \
+            it looks again. The notifier only stores the next number.",
+        kernel: "Nothing: both instructions run in user mode.",
+        limits: "The waiter keeps its CPU from other tasks, but leaves a sibling thread more \
+            of the core. An interrupt ends a doze early. Absent in many virtual machines even \
+            where the CPU has it. The timed wait looks at the clock after each doze.",
+        sources: &[
+            "AMD APM vol. 3, MONITORX and MWAITX",
+            "Linux arch/x86/include/asm/mwait.h, arch/x86/lib/delay.c",
+        ],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         if has_monitorx() {
             return Ok(());
         }

@@ -3,19 +3,12 @@
 
 use std::time::Duration;
 
-use super::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Waits, Woken,
-};
+use super::{Explanation, Fault, Link, Mechanism, Notifier, OpenError, Site, Waiter, Waits, Woken};
 
-#[derive(Debug)]
-pub struct Null;
+pub(crate) struct Null;
 
-/// A link along which nothing travels.
-#[derive(Debug)]
-pub struct NullLink;
-
-#[derive(Debug)]
-pub struct NullEnd;
+/// A link along which nothing travels, and either end of it.
+pub(crate) struct NullLink;
 
 impl Mechanism for Null {
     type Link = NullLink;
@@ -23,44 +16,38 @@ impl Mechanism for Null {
     const WAITS: Waits = Waits::Nothing;
     const COALESCES: bool = false;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "no notification at all: the cost of the harness",
-            how: "The notifier returns at once and so does the waiter; only the initiating side runs.",
-            kernel: "Nothing: no system call is made and no shared memory is touched.",
-            limits: "Its figures are the primitive cost under every other row: two clock reads and \
-                the histogram.",
-            sources: &["fio's `null` engine, which exists to test fio itself"],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        Ok(())
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "no notification at all: the cost of the harness",
+        how: "The notifier returns at once and so does the waiter; only the initiating side runs.",
+        kernel: "Nothing: no system call is made and no shared memory is touched.",
+        limits: "Its figures are the primitive cost under every other row: two clock reads and \
+            the histogram.",
+        sources: &["fio's `null` engine, which exists to test fio itself"],
+    };
 }
 
 impl Link for NullLink {
-    type Notifier = NullEnd;
-    type Waiter = NullEnd;
+    type Notifier = Self;
+    type Waiter = Self;
     fn open(_: &Site) -> Result<Self, OpenError> {
         Ok(Self)
     }
-    fn waiter(&self) -> Result<NullEnd, OpenError> {
-        Ok(NullEnd)
+    fn waiter(&self) -> Result<Self, OpenError> {
+        Ok(Self)
     }
-    fn notifier(&self) -> Result<NullEnd, OpenError> {
-        Ok(NullEnd)
+    fn notifier(&self) -> Result<Self, OpenError> {
+        Ok(Self)
     }
 }
 
-impl Notifier for NullEnd {
+impl Notifier for NullLink {
     #[inline]
     fn notify(&mut self) -> Result<(), Fault> {
         Ok(())
     }
 }
 
-impl Waiter for NullEnd {
+impl Waiter for NullLink {
     #[inline]
     fn wait(&mut self) -> Result<(), Fault> {
         Ok(())

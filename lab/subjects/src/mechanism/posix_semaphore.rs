@@ -17,8 +17,7 @@ pub(super) unsafe trait Semaphore {
     fn raw(&self) -> *mut libc::sem_t;
 }
 
-#[derive(Debug)]
-pub struct SemaphoreEnd<S>(pub(super) S);
+pub(crate) struct SemaphoreEnd<S>(pub(super) S);
 
 /// The texts both explanations share.
 pub(super) const KERNEL: &str = "glibc keeps a value and a count of waiters in one 64-bit word. \

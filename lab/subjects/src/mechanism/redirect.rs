@@ -6,8 +6,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::OpenError;
 
-/// The kind of frame that is redirected: for local experiments (IEEE 802, 88-B5). All others, such
-/// as IPv6's questions to its neighbours, take their usual way.
 pub(super) const KIND: u16 = 0x88b5;
 
 /// Bytes of a frame before its payload: two hardware addresses and the kind.
@@ -36,7 +34,6 @@ mod number {
 use number::*;
 
 /// A program on a device, and the map in which it finds its socket.
-#[derive(Debug)]
 pub(super) struct Redirect {
     map: OwnedFd,
     /// The program stays on the device as long as this is open.

@@ -7,20 +7,16 @@ use rustix::io::Errno;
 
 use super::c_call::result;
 use super::posix_semaphore::{KERNEL, LIMITS, Semaphore, SemaphoreEnd};
-use super::{Explanation, Host, Link, Mechanism, OpenError, Site, Unavailable};
+use super::{Explanation, Link, Mechanism, OpenError, Site, Unavailable};
 use doorbell_harness::arena::Zeroed;
 
-/// The notifier posts, the waiter waits.
-#[derive(Debug)]
-pub struct SemPosix;
+pub(crate) struct SemPosix;
 
-#[derive(Debug)]
-pub struct SemPosixLink(&'static Shared);
+pub(crate) struct SemPosixLink(&'static Shared);
 
 /// A semaphore in memory that both sides map, alone on its cache lines.
-#[derive(Debug)]
 #[repr(C, align(128))]
-pub struct Shared(UnsafeCell<libc::sem_t>);
+pub(crate) struct Shared(UnsafeCell<libc::sem_t>);
 
 // SAFETY: only the calls of POSIX semaphores touch the inside, and
 // those are made for concurrent callers.
@@ -49,21 +45,19 @@ impl Mechanism for SemPosix {
     const NAME: &'static str = "sem-posix";
     const COALESCES: bool = false;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "unnamed POSIX semaphore in shared memory",
-            how: "sem_init with pshared = 1 in memory both sides map; the notifier calls sem_post, \
-                the waiter sem_wait.",
-            kernel: KERNEL,
-            limits: LIMITS,
-            sources: &[
-                "sem_overview(7), sem_post(3), sem_wait(3)",
-                "glibc nptl/sem_waitcommon.c, nptl/sem_post.c",
-            ],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "unnamed POSIX semaphore in shared memory",
+        how: "sem_init with pshared = 1 in memory both sides map; the notifier calls sem_post, \
+            the waiter sem_wait.",
+        kernel: KERNEL,
+        limits: LIMITS,
+        sources: &[
+            "sem_overview(7), sem_post(3), sem_wait(3)",
+            "glibc nptl/sem_waitcommon.c, nptl/sem_post.c",
+        ],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         let shared = Shared(UnsafeCell::new(
             // SAFETY: `sem_t` is plain data, valid when zero.
             unsafe { std::mem::zeroed() },

@@ -10,23 +10,19 @@ use rustix::io::Errno;
 
 use super::c_call::{absent_or_made, c_string, errno, result};
 use super::posix_semaphore::{KERNEL, LIMITS, Semaphore, SemaphoreEnd};
-use super::{Explanation, Host, Link, Mechanism, OpenError, Site, Unavailable};
+use super::{Explanation, Link, Mechanism, OpenError, Site, Unavailable};
 use doorbell_harness::run_dir::Note;
 
-/// The notifier posts, the waiter waits.
-#[derive(Debug)]
-pub struct SemPosixNamed;
+pub(crate) struct SemPosixNamed;
 
 /// The name, as the file system and as the calls take it; the waiter makes the semaphore.
-#[derive(Debug)]
-pub struct NamedLink {
+pub(crate) struct NamedLink {
     name: String,
     slashed: CString,
 }
 
 /// An open semaphore, closed when dropped.
-#[derive(Debug)]
-pub struct Open(NonNull<libc::sem_t>);
+pub(crate) struct Open(NonNull<libc::sem_t>);
 
 // SAFETY: `sem_open` returned the address of an initialised semaphore, and only `drop` closes it.
 unsafe impl Semaphore for Open {
@@ -78,19 +74,17 @@ impl Mechanism for SemPosixNamed {
     const NAME: &'static str = "sem-posix-named";
     const COALESCES: bool = false;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "named POSIX semaphore",
-            how: "The waiter makes the semaphore, and each side opens it by its name with \
-                sem_open; the notifier calls sem_post, the waiter sem_wait. Once open it is the \
-                unnamed semaphore in a file under /dev/shm that each side has mapped.",
-            kernel: KERNEL,
-            limits: LIMITS,
-            sources: &["sem_overview(7), sem_open(3)", "glibc sysdeps/pthread/sem_open.c"],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "named POSIX semaphore",
+        how: "The waiter makes the semaphore, and each side opens it by its name with \
+            sem_open; the notifier calls sem_post, the waiter sem_wait. Once open it is the \
+            unnamed semaphore in a file under /dev/shm that each side has mapped.",
+        kernel: KERNEL,
+        limits: LIMITS,
+        sources: &["sem_overview(7), sem_open(3)", "glibc sysdeps/pthread/sem_open.c"],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         rustix::fs::access(FOLDER, rustix::fs::Access::WRITE_OK).map_err(|error| {
             Unavailable::because(format!("{FOLDER}, where named semaphores live: {error}"))
         })?;

@@ -9,21 +9,16 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::c_call::{PROBE_KEY, absent_or_made, result};
 use super::deadline::{Deadline, relative};
-use super::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
-};
+use super::{Explanation, Fault, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken};
 use doorbell_harness::run_dir::Note;
 
-/// The notifier adds one, the waiter takes one.
-#[derive(Debug)]
-pub struct SemSysv;
+pub(crate) struct SemSysv;
 
 /// The set's key; the waiter makes the set, the notifier finds it.
-#[derive(Debug)]
-pub struct SemSysvLink(libc::key_t);
+pub(crate) struct SemSysvLink(libc::key_t);
 
-#[derive(Debug, Clone, Copy)]
-pub struct SemSysvEnd {
+#[derive(Clone, Copy)]
+pub(crate) struct SemSysvEnd {
     set: libc::c_int,
     number: u16,
 }
@@ -33,6 +28,32 @@ impl SemSysvEnd {
     pub(crate) fn of(set: libc::c_int, number: u16) -> Self {
         Self { set, number }
     }
+}
+
+/// Makes the set `key` of `count` semaphores, all zero.
+fn make(key: libc::key_t, count: libc::c_int) -> Result<libc::c_int, OpenError> {
+    // SAFETY: takes integers only.
+    // JUSTIFICATION: rustix has no System V semaphores.
+    result(unsafe { libc::semget(key, count, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) }).map_err(|error| {
+        OpenError::with_cure(
+            "semget",
+            error,
+            "remove sets that nobody uses (`ipcs -s`, `ipcrm -s`) or raise the last figure of \
+             /proc/sys/kernel/sem",
+        )
+    })
+}
+
+/// A key of a set that the end of the trial removes by its note.
+fn noted_key(site: &Site) -> Result<libc::key_t, OpenError> {
+    let key = site.key()?;
+    site.leave_note(Note::SystemVSemaphores(key))?;
+    Ok(key)
+}
+
+/// Makes a set of `count` semaphores, all zero, for as long as the trial.
+pub(crate) fn make_set(site: &Site, count: libc::c_int) -> Result<libc::c_int, OpenError> {
+    make(noted_key(site)?, count)
 }
 
 /// Adds `change` to the semaphore, waiting for it to stay above zero unless `flags` forbid; with a
@@ -52,28 +73,26 @@ impl Mechanism for SemSysv {
     const NAME: &'static str = "sem-sysv";
     const COALESCES: bool = false;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "System V semaphore set of one semaphore",
-            how: "The waiter makes a set of one semaphore with semget, the notifier finds it by \
-                its key. The notifier adds one with semop, the waiter subtracts one, which waits \
-                while the value is zero. Each direction has a set of its own.",
-            kernel: "Every semop is a system call, waiter or not: look the set up, check \
-                permissions, lock the set or the one semaphore, apply the operation, walk the list \
-                of those who wait for it and wake whom it satisfies.",
-            limits: "The limits are in /proc/sys/kernel/sem; the last one, sets on the system, is \
-                32000 on current kernels and 128 on old images. A value reaches 32767. Sets \
-                outlive their users and are seen by all in the same IPC namespace. The timed wait \
-                is semtimedop(2).",
-            sources: &[
-                "semop(2), semget(2), proc_sys_kernel(5)",
-                "Linux ipc/sem.c",
-                "lmbench lat_sem, rt-tests svsematest, stress-ng --switch-method sem-sysv: this mechanism",
-            ],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "System V semaphore set of one semaphore",
+        how: "The waiter makes a set of one semaphore with semget, the notifier finds it by \
+            its key. The notifier adds one with semop, the waiter subtracts one, which waits \
+            while the value is zero. Each direction has a set of its own.",
+        kernel: "Every semop is a system call, waiter or not: look the set up, check \
+            permissions, lock the set or the one semaphore, apply the operation, walk the list \
+            of those who wait for it and wake whom it satisfies.",
+        limits: "The limits are in /proc/sys/kernel/sem; the last one, sets on the system, is \
+            32000 on current kernels and 128 on old images. A value reaches 32767. Sets \
+            outlive their users and are seen by all in the same IPC namespace. The timed wait \
+            is semtimedop(2).",
+        sources: &[
+            "semop(2), semget(2), proc_sys_kernel(5)",
+            "Linux ipc/sem.c",
+            "lmbench lat_sem, rt-tests svsematest, stress-ng --switch-method sem-sysv: this mechanism",
+        ],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         // SAFETY: takes integers only.
         absent_or_made("semget(2)", result(unsafe { libc::semget(PROBE_KEY, 1, 0) }))
     }
@@ -83,21 +102,10 @@ impl Link for SemSysvLink {
     type Notifier = SemSysvEnd;
     type Waiter = SemSysvEnd;
     fn open(site: &Site) -> Result<Self, OpenError> {
-        let key = site.key()?;
-        site.leave_note(Note::SystemVSemaphores(key))?;
-        Ok(Self(key))
+        noted_key(site).map(Self)
     }
     fn waiter(&self) -> Result<SemSysvEnd, OpenError> {
-        // SAFETY: takes integers only.
-        let set = result(unsafe { libc::semget(self.0, 1, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) });
-        set.map(|set| SemSysvEnd::of(set, 0)).map_err(|error| {
-            OpenError::with_cure(
-                "semget",
-                error,
-                "remove sets that nobody uses (`ipcs -s`, `ipcrm -s`) or raise the last figure of \
-                 /proc/sys/kernel/sem",
-            )
-        })
+        make(self.0, 1).map(|set| SemSysvEnd::of(set, 0))
     }
     fn notifier(&self) -> Result<SemSysvEnd, OpenError> {
         // SAFETY: takes integers only.

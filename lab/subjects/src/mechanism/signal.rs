@@ -12,14 +12,13 @@ use super::c_call::result;
 use super::{Contexts, Fault, Link, Notifier, OpenError, Site, Waiter};
 
 /// A way of taking a blocked signal.
-pub trait Reception: Send + Sync + 'static {
+pub(crate) trait Reception: Send + Sync + 'static {
     type Waiter: Waiter;
     /// Takes it, in the waiter's own thread, where the signals of `set` are blocked.
     fn begin(set: libc::sigset_t) -> Result<Self::Waiter, OpenError>;
 }
 
-#[derive(Debug)]
-pub struct SignalLink<R> {
+pub(crate) struct SignalLink<R> {
     contexts: Contexts,
     /// The waiter's process and thread, once it stands ready.
     target: &'static [AtomicU32; 2],
@@ -27,8 +26,7 @@ pub struct SignalLink<R> {
 }
 
 /// The end that sends signals.
-#[derive(Debug)]
-pub struct SignalNotifier {
+pub(crate) struct SignalNotifier {
     contexts: Contexts,
     process: libc::pid_t,
     thread: libc::pid_t,
@@ -64,15 +62,25 @@ pub(super) fn number() -> libc::c_int {
     libc::SIGRTMIN()
 }
 
-/// The set of that signal alone.
-fn own_set() -> libc::sigset_t {
+/// The set of `signal` alone.
+pub(crate) fn set_of(signal: libc::c_int) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: sigemptyset initialises the set; neither call can fail with a valid number.
     // JUSTIFICATION: rustix has no signal sets.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        libc::sigaddset(set.as_mut_ptr(), number());
+        libc::sigaddset(set.as_mut_ptr(), signal);
         set.assume_init()
+    }
+}
+
+/// Keeps the signals of `set` from this thread.
+pub(crate) fn block(set: &libc::sigset_t) -> Result<(), OpenError> {
+    // SAFETY: the set lives through the call.
+    // JUSTIFICATION: rustix has no signal masks.
+    match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set, ptr::null_mut()) } {
+        0 => Ok(()),
+        refused => Err(OpenError::call("pthread_sigmask", rustix::io::Errno::from_raw_os_error(refused))),
     }
 }
 
@@ -83,14 +91,10 @@ impl<R: Reception> Link for SignalLink<R> {
         Ok(Self { contexts: site.contexts(), target: site.place()?, reception: PhantomData })
     }
     fn waiter(&self) -> Result<R::Waiter, OpenError> {
-        let set = own_set();
-        // SAFETY: the set lives through the call. Blocking it now, before the notifier exists, is what
-        // keeps a signal that comes before the first wait pending.
-        // JUSTIFICATION: rustix has no signal masks.
-        let refused = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut()) };
-        if refused != 0 {
-            return Err(OpenError::call("pthread_sigmask", rustix::io::Errno::from_raw_os_error(refused)));
-        }
+        let set = set_of(number());
+        // Blocking it now, before the notifier exists, is what keeps
+        // a signal that comes before the first wait pending.
+        block(&set)?;
         let waiter = R::begin(set)?;
         self.target[0].store(std::process::id(), Release);
         // Pairs with the Acquire load in `notifier`.

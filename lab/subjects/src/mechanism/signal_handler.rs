@@ -7,18 +7,15 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::c_call::{errno, result};
+use super::c_call::{errno, handle, result};
 use super::deadline::{Deadline, posix};
 use super::signal::{Reception, SignalLink, by_signal, number, queued_signals};
-use super::{Carries, Explanation, Fault, Host, Mechanism, OpenError, Unavailable, Waiter, Woken};
+use super::{Carries, Explanation, Fault, Mechanism, OpenError, Waiter, Woken};
 
-/// The waiter's wait is interrupted by a handler that counts.
-#[derive(Debug)]
-pub struct SignalHandler;
+pub(crate) struct SignalHandler;
 
 /// The end whose thread the handler interrupts; it stays in the thread that made it.
-#[derive(Debug)]
-pub struct Interrupted {
+pub(crate) struct Interrupted {
     /// The thread's mask without the signal, in force only during the wait.
     open: libc::sigset_t,
     _of_this_thread: std::marker::PhantomData<*const ()>,
@@ -48,45 +45,36 @@ impl Mechanism for SignalHandler {
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Word;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "signal, taken by a handler during sigsuspend(2)",
-            how: by_signal!(
-                "opens the mask only inside sigsuspend(2), which returns once the handler, which \
-                 counts, has run. Mask and sleep change in one call: no signal falls between a \
-                 look and the sleep."
-            ),
-            kernel: "Send: as for every signal; the sleeper is woken. Wait: sleep with the other \
-                mask; on the way back to user mode build a frame on the stack, run the handler, \
-                and return from it with one more system call (rt_sigreturn).",
-            limits: queued_signals!(
-                "The handler may call next to nothing (signal-safety(7)). The timed wait is \
-                 ppoll(2) on no descriptor with the open mask, a look the same with no time."
-            ),
-            sources: &[
-                "sigsuspend(2), sigaction(2), signal(7), signal-safety(7)",
-                "Linux kernel/signal.c, get_signal; arch/x86/kernel/signal.c",
-                "rt-tests signaltest: signals in a ring of threads",
-            ],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        Ok(())
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "signal, taken by a handler during sigsuspend(2)",
+        how: by_signal!(
+            "opens the mask only inside sigsuspend(2), which returns once the handler, which \
+             counts, has run. Mask and sleep change in one call: no signal falls between a \
+             look and the sleep."
+        ),
+        kernel: "Send: as for every signal; the sleeper is woken. Wait: sleep with the other \
+            mask; on the way back to user mode build a frame on the stack, run the handler, \
+            and return from it with one more system call (rt_sigreturn).",
+        limits: queued_signals!(
+            "The handler may call next to nothing (signal-safety(7)). The timed wait is \
+             ppoll(2) on no descriptor with the open mask, a look the same with no time."
+        ),
+        sources: &[
+            "sigsuspend(2), sigaction(2), signal(7), signal-safety(7)",
+            "Linux kernel/signal.c, get_signal; arch/x86/kernel/signal.c",
+            "rt-tests signaltest: signals in a ring of threads",
+        ],
+    };
 }
 
 impl Reception for SignalHandler {
     type Waiter = Interrupted;
     fn begin(_: libc::sigset_t) -> Result<Interrupted, OpenError> {
-        // SAFETY: `sigaction` is plain data, valid when zero: no flags, an empty mask. The handler touches
-        // nothing but a thread-local count that needs no initialisation. Both sets live through
-        // their calls. JUSTIFICATION: rustix has neither sigaction nor signal masks.
+        // SAFETY: the handler touches nothing but a thread-local count that needs no initialisation. The
+        // set is plain data, valid when zero, and lives through the calls.
+        // JUSTIFICATION: rustix has no signal masks.
         unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = count as extern "C" fn(libc::c_int) as usize;
-            result(libc::sigaction(number(), &raw const action, ptr::null_mut()))
-                .map_err(OpenError::of("sigaction"))?;
+            handle(number(), count, 0).map_err(OpenError::of("sigaction"))?;
             let mut open: libc::sigset_t = std::mem::zeroed();
             libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &raw mut open);
             libc::sigdelset(&raw mut open, number());
@@ -125,10 +113,5 @@ impl Waiter for Interrupted {
             }
         }
         Ok(Woken::Notified)
-    }
-
-    #[inline]
-    fn poll(&mut self) -> Result<bool, Fault> {
-        Ok(self.wait_for(Duration::ZERO)? == Woken::Notified)
     }
 }

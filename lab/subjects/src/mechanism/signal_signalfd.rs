@@ -9,14 +9,11 @@ use rustix::io::{read, retry_on_intr};
 use super::c_call::result;
 use super::descriptor::readable;
 use super::signal::{Reception, SignalLink, by_signal, queued_signals};
-use super::{Carries, Explanation, Fault, Host, Mechanism, OpenError, Unavailable, Waiter, Woken};
+use super::{Carries, Explanation, Fault, Mechanism, OpenError, Unavailable, Waiter, Woken};
 
-/// The waiter reads the signal like data.
-#[derive(Debug)]
-pub struct SignalSignalfd;
+pub(crate) struct SignalSignalfd;
 
-#[derive(Debug)]
-pub struct SignalReader(OwnedFd);
+pub(crate) struct SignalReader(OwnedFd);
 
 /// A signalfd for the signals of `set`.
 fn signalfd(set: &libc::sigset_t) -> Result<SignalReader, OpenError> {
@@ -35,25 +32,23 @@ impl Mechanism for SignalSignalfd {
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Word;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "signal, read from a signalfd",
-            how: by_signal!("reads one struct signalfd_siginfo from a signalfd."),
-            kernel: "Send: as for every signal, and the signalfd's wait queue is woken too. Read: \
-                dequeue under the signal lock, or sleep on that queue, then copy 128 bytes out.",
-            limits: queued_signals!(
-                "Who reads takes the signals of the reading thread and its process, whoever made \
-                 the descriptor. The timed wait is ppoll(2) before the read, a look the same with \
-                 no time."
-            ),
-            sources: &["signalfd(2), sigqueue(3), tgkill(2)", "Linux fs/signalfd.c"],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "signal, read from a signalfd",
+        how: by_signal!("reads one struct signalfd_siginfo from a signalfd."),
+        kernel: "Send: as for every signal, and the signalfd's wait queue is woken too. Read: \
+            dequeue under the signal lock, or sleep on that queue, then copy 128 bytes out.",
+        limits: queued_signals!(
+            "Who reads takes the signals of the reading thread and its process, whoever made the \
+             descriptor. The timed wait is ppoll(2) before the read, a look the same with no time."
+        ),
+        sources: &["signalfd(2), sigqueue(3), tgkill(2)", "Linux fs/signalfd.c"],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         // SAFETY: a set is plain data, valid when zero: the empty one.
         let none = unsafe { std::mem::zeroed() };
-        signalfd(&none).map(drop).map_err(|error| Unavailable::because(error.to_string()))
+        signalfd(&none)?;
+        Ok(())
     }
 }
 
@@ -78,10 +73,5 @@ impl Waiter for SignalReader {
         }
         self.wait()?;
         Ok(Woken::Notified)
-    }
-
-    #[inline]
-    fn poll(&mut self) -> Result<bool, Fault> {
-        Ok(self.wait_for(Duration::ZERO)? == Woken::Notified)
     }
 }

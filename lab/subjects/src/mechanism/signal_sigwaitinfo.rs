@@ -9,15 +9,12 @@ use rustix::io::{Errno, retry_on_intr};
 use super::c_call::result;
 use super::deadline::{Deadline, posix};
 use super::signal::{Reception, SignalLink, by_signal, queued_signals};
-use super::{Carries, Explanation, Fault, Host, Mechanism, OpenError, Unavailable, Waiter, Woken};
+use super::{Carries, Explanation, Fault, Mechanism, OpenError, Waiter, Woken};
 
-/// The waiter sleeps in the call and no handler runs.
-#[derive(Debug)]
-pub struct SignalSigwaitinfo;
+pub(crate) struct SignalSigwaitinfo;
 
 /// The end that takes signals of a set.
-#[derive(Debug)]
-pub struct Taker(libc::sigset_t);
+pub(crate) struct Taker(libc::sigset_t);
 
 impl Mechanism for SignalSigwaitinfo {
     type Link = SignalLink<Self>;
@@ -25,25 +22,19 @@ impl Mechanism for SignalSigwaitinfo {
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Word;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "signal, taken with sigwaitinfo(2)",
-            how: by_signal!("takes it with sigwaitinfo(2); no handler runs."),
-            kernel: "Send: find the task, check permissions, allocate a queue entry, append it \
-                under the signal lock, wake the task if it waits for this signal. Wait: dequeue if \
-                there is one, else sleep; the signal's data are copied out.",
-            limits: queued_signals!("The timed wait is sigtimedwait(2), a look the same with no time."),
-            sources: &[
-                "sigwaitinfo(2), sigqueue(3), tgkill(2), signal(7)",
-                "Linux kernel/signal.c, do_sigtimedwait",
-                "rt-tests sigwaittest: this mechanism",
-            ],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        Ok(())
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "signal, taken with sigwaitinfo(2)",
+        how: by_signal!("takes it with sigwaitinfo(2); no handler runs."),
+        kernel: "Send: find the task, check permissions, allocate a queue entry, append it \
+            under the signal lock, wake the task if it waits for this signal. Wait: dequeue if \
+            there is one, else sleep; the signal's data are copied out.",
+        limits: queued_signals!("The timed wait is sigtimedwait(2), a look the same with no time."),
+        sources: &[
+            "sigwaitinfo(2), sigqueue(3), tgkill(2), signal(7)",
+            "Linux kernel/signal.c, do_sigtimedwait",
+            "rt-tests sigwaittest: this mechanism",
+        ],
+    };
 }
 
 impl Reception for SignalSigwaitinfo {
@@ -86,10 +77,5 @@ impl Waiter for Taker {
                 Err(error) => return Err(Fault::new("sigtimedwait", error)),
             }
         }
-    }
-
-    #[inline]
-    fn poll(&mut self) -> Result<bool, Fault> {
-        Ok(self.wait_for(Duration::ZERO)? == Woken::Notified)
     }
 }

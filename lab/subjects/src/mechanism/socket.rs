@@ -7,8 +7,8 @@ use rustix::net::{
 };
 use std::os::fd::OwnedFd;
 
+use super::OpenError;
 use super::descriptor::Ends;
-use super::{OpenError, Unavailable};
 
 /// The end of every socket mechanism's limits.
 macro_rules! timed_by_ppoll {
@@ -55,11 +55,6 @@ pub(super) fn udp_pair() -> Result<Ends, OpenError> {
     connect(&write, &address(&read)?).map_err(OpenError::of("connect"))?;
     connect(&read, &address(&write)?).map_err(OpenError::of("connect"))?;
     Ok(Ends { read, write })
-}
-
-/// Whether a pair can be made.
-pub(super) fn probe(pair: Result<Ends, OpenError>) -> Result<(), Unavailable> {
-    pair.map(drop).map_err(|error| Unavailable::because(error.to_string()))
 }
 
 fn inet(kind: SocketType) -> Result<OwnedFd, OpenError> {

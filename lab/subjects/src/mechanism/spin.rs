@@ -4,11 +4,9 @@
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLink};
-use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
+use super::{Explanation, Mechanism, Notifiers, Waits};
 
-/// The notifier increments a word, the waiter reads it in a loop.
-#[derive(Debug)]
-pub struct Spin;
+pub(crate) struct Spin;
 
 impl Pause for Spin {
     #[inline(always)]
@@ -24,24 +22,18 @@ impl Mechanism for Spin {
     const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "spin on a shared word",
-            how: "The notifier stores the next number in a word of shared memory; the waiter loads \
-                it until it changes.",
-            kernel: "Nothing. The cache line moves from the writer's core to the reader's: two \
-                coherence messages a hop.",
-            limits: "Keeps a whole core busy while waiting; on one shared core the waiter holds up \
-                its notifier until the scheduler intervenes, a time slice later. The timed wait \
-                reads the clock at every look.",
-            sources: &[
-                "Intel SDM vol. 3A §10.4, cache coherence",
-                "core-to-core-latency, c2clat: the bare form of this test",
-            ],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        Ok(())
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "spin on a shared word",
+        how: "The notifier stores the next number in a word of shared memory; the waiter loads \
+            it until it changes.",
+        kernel: "Nothing. The cache line moves from the writer's core to the reader's: two \
+            coherence messages a hop.",
+        limits: "Keeps a whole core busy while waiting; on one shared core the waiter holds up \
+            its notifier until the scheduler intervenes, a time slice later. The timed wait \
+            reads the clock at every look.",
+        sources: &[
+            "Intel SDM vol. 3A §10.4, cache coherence",
+            "core-to-core-latency, c2clat: the bare form of this test",
+        ],
+    };
 }

@@ -4,15 +4,13 @@
 use super::busy_poll::{self, KERNEL, LIMITS, SOURCES, polling};
 use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::socket::tcp_pair;
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Mechanism, OpenError, Unavailable};
 
-/// As tcp, with SO_BUSY_POLL on the reading socket.
-#[derive(Debug)]
-pub struct TcpBusyPoll;
+pub(crate) struct TcpBusyPoll;
 
 impl Descriptors for TcpBusyPoll {
     const SOCKET: bool = true;
-    fn open(_: &Site) -> Result<Ends, OpenError> {
+    fn open() -> Result<Ends, OpenError> {
         tcp_pair().and_then(polling)
     }
 }
@@ -24,18 +22,16 @@ impl Mechanism for TcpBusyPoll {
     const CARRIES: Carries = Carries::Message;
     const DESCRIPTOR: bool = true;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "TCP over loopback with SO_BUSY_POLL",
-            how: "As tcp, with SO_BUSY_POLL set to 50 µs on the reading socket: a read that finds \
-                nothing asks the device's receive queue for that long before it sleeps.",
-            kernel: KERNEL,
-            limits: LIMITS,
-            sources: SOURCES,
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "TCP over loopback with SO_BUSY_POLL",
+        how: "As tcp, with SO_BUSY_POLL set to 50 µs on the reading socket: a read that finds \
+            nothing asks the device's receive queue for that long before it sleeps.",
+        kernel: KERNEL,
+        limits: LIMITS,
+        sources: SOURCES,
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         busy_poll::probe(tcp_pair())
     }
 }

@@ -4,17 +4,15 @@
 use super::busy_poll::{self, KERNEL, LIMITS, SOURCES, polling};
 use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::socket::udp_pair;
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Mechanism, OpenError, Unavailable};
 
-/// As udp, with SO_BUSY_POLL on the reading socket.
-#[derive(Debug)]
-pub struct UdpBusyPoll;
+pub(crate) struct UdpBusyPoll;
 
 impl Descriptors for UdpBusyPoll {
     const TOKEN: usize = 4;
     const NUMBERED: bool = true;
     const SOCKET: bool = true;
-    fn open(_: &Site) -> Result<Ends, OpenError> {
+    fn open() -> Result<Ends, OpenError> {
         udp_pair().and_then(polling)
     }
 }
@@ -27,18 +25,16 @@ impl Mechanism for UdpBusyPoll {
     const DROPS: bool = true;
     const DESCRIPTOR: bool = true;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "UDP over loopback with SO_BUSY_POLL",
-            how: "As udp, with SO_BUSY_POLL set to 50 µs on the reading socket: a read that finds \
-                nothing asks the device's receive queue for that long before it sleeps.",
-            kernel: KERNEL,
-            limits: LIMITS,
-            sources: SOURCES,
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "UDP over loopback with SO_BUSY_POLL",
+        how: "As udp, with SO_BUSY_POLL set to 50 µs on the reading socket: a read that finds \
+            nothing asks the device's receive queue for that long before it sleeps.",
+        kernel: KERNEL,
+        limits: LIMITS,
+        sources: SOURCES,
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         busy_poll::probe(udp_pair())
     }
 }

@@ -2,20 +2,17 @@
 //! UDP over a veth pair: one datagram a notification, through a network device.
 
 use super::descriptor::{DescriptorLink, Descriptors, Ends};
-use super::socket::{self, timed_by_ppoll};
+use super::socket::timed_by_ppoll;
 use super::veth;
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Mechanism, OpenError};
 
-/// The notifier sends a datagram through one end of a pair of
-/// devices, the waiter receives it at the other.
-#[derive(Debug)]
-pub struct UdpVeth;
+pub(crate) struct UdpVeth;
 
 impl Descriptors for UdpVeth {
     const TOKEN: usize = 4;
     const NUMBERED: bool = true;
     const SOCKET: bool = true;
-    fn open(_: &Site) -> Result<Ends, OpenError> {
+    fn open() -> Result<Ends, OpenError> {
         veth::udp_pair()
     }
 }
@@ -37,31 +34,24 @@ impl Mechanism for UdpVeth {
     const DESCRIPTOR: bool = true;
     const USUAL: bool = false;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "UDP over a veth pair between two network namespaces",
-            how: "As udp, between two namespaces that a veth pair joins; both are made for the \
-                link and go with its sockets. The notifier writes one datagram of four bytes, its \
-                number, and the waiter blocks in read(2) for it.",
-            kernel: "The sending end puts the packet into the receiving end's ring and schedules \
-                that end's NAPI instance, which takes it out in the receive softirq of the \
-                notifier's CPU, gives it to UDP and wakes the reader. This is so because the \
-                receiving end has GRO on and the sending end TSO off; else it would be the CPU's \
-                backlog, as on loopback.",
-            limits: concat!(
-                of_a_pair!(),
-                "A datagram that finds the receive buffer (net.core.rmem_default) or the ring of \
-                 256 packets full is dropped without a word, and counted as lost by its number. ",
-                timed_by_ppoll!()
-            ),
-            sources: &[
-                "veth(4), udp(7), network_namespaces(7)",
-                "Linux drivers/net/veth.c, veth_xmit and veth_poll",
-            ],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        socket::probe(veth::udp_pair())
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "UDP over a veth pair between two network namespaces",
+        how: "As udp, between two namespaces that a veth pair joins; both are made for the \
+            link and go with its sockets. The notifier writes one datagram of four bytes, its \
+            number, and the waiter blocks in read(2) for it.",
+        kernel: "The sending end puts the packet into the receiving end's ring and schedules that \
+            end's NAPI instance, which takes it out in the receive softirq of the notifier's CPU, \
+            gives it to UDP and wakes the reader. This is so because the receiving end has GRO on \
+            and the sending end TSO off; else it would be the CPU's backlog, as on loopback.",
+        limits: concat!(
+            of_a_pair!(),
+            "A datagram that finds the receive buffer (net.core.rmem_default) or the ring of \
+             256 packets full is dropped without a word, and counted as lost by its number. ",
+            timed_by_ppoll!()
+        ),
+        sources: &[
+            "veth(4), udp(7), network_namespaces(7)",
+            "Linux drivers/net/veth.c, veth_xmit and veth_poll",
+        ],
+    };
 }

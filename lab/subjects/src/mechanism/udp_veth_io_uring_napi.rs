@@ -8,12 +8,10 @@ use super::busy_poll::{POLL_US, has_queue};
 use super::descriptor::{Descriptors, Ends};
 use super::udp_veth::of_a_pair;
 use super::uring::Ring;
-use super::uring_read::{self, ReadByRing, ReadLink};
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable, Waits, veth};
+use super::uring_read::{ReadByRing, ReadLink};
+use super::{Carries, Explanation, Link, Mechanism, OpenError, Unavailable, Waits, veth};
 
-/// As udp-veth-io-uring, with IORING_REGISTER_NAPI.
-#[derive(Debug)]
-pub struct UdpVethIoUringNapi;
+pub(crate) struct UdpVethIoUringNapi;
 
 /// `struct io_uring_napi` of linux/io_uring.h. `operation` and `tracking` came with Linux 6.13;
 /// before it they were reserved and had to be zero, which they are: register, and follow the
@@ -35,7 +33,7 @@ impl Descriptors for UdpVethIoUringNapi {
     const TOKEN: usize = 4;
     const NUMBERED: bool = true;
     const SOCKET: bool = true;
-    fn open(_: &Site) -> Result<Ends, OpenError> {
+    fn open() -> Result<Ends, OpenError> {
         veth::udp_pair()
     }
 }
@@ -76,42 +74,39 @@ impl Mechanism for UdpVethIoUringNapi {
     const DROPS: bool = true;
     const USUAL: bool = false;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "UDP over a veth pair, read by an io_uring that polls the device first \
-                (IORING_REGISTER_NAPI)",
-            how: "As udp-veth-io-uring. The ring was told to poll for 50 µs the device queues of \
-                the sockets it waits for, before it sleeps.",
-            kernel: "The ring notes the NAPI instance by which the socket's last packet came. A \
-                waiter in io_uring_enter(2) runs that instance itself, on its own CPU: while it \
-                does, the notifier's call leaves the packet in the device's ring and is done, and \
-                the waiter takes it through UDP. If nothing comes in time, the waiter sleeps, and \
-                the next packet comes as without.",
-            limits: concat!(
-                of_a_pair!(),
-                "Linux 6.9. Drops as udp-veth. Keeps a CPU busy for as long as it polls; on a CPU \
-                 that both sides share, the notifier waits for the end of it. Listed as \
-                 unavailable where the socket's packets come through no queue that can be polled \
-                 (SO_INCOMING_NAPI_ID is 0). A look polls nothing."
-            ),
-            sources: &[
-                "io_uring_register_napi(3), socket(7)",
-                "Linux io_uring/napi.c, io_napi_busy_loop; net/core/dev.c, __napi_busy_loop; \
-                 drivers/net/veth.c, veth_poll",
-            ],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "UDP over a veth pair, read by an io_uring that polls the device first \
+            (IORING_REGISTER_NAPI)",
+        how: "As udp-veth-io-uring. The ring was told to poll for 50 µs the device queues of \
+            the sockets it waits for, before it sleeps.",
+        kernel: "The ring notes the NAPI instance by which the socket's last packet came. A \
+            waiter in io_uring_enter(2) runs that instance itself, on its own CPU: while it \
+            does, the notifier's call leaves the packet in the device's ring and is done, and \
+            the waiter takes it through UDP. If nothing comes in time, the waiter sleeps, and \
+            the next packet comes as without.",
+        limits: concat!(
+            of_a_pair!(),
+            "Linux 6.9. Drops as udp-veth. Keeps a CPU busy for as long as it polls; on a CPU \
+             that both sides share, the notifier waits for the end of it. Listed as \
+             unavailable where the socket's packets come through no queue that can be polled \
+             (SO_INCOMING_NAPI_ID is 0). A look polls nothing."
+        ),
+        sources: &[
+            "io_uring_register_napi(3), socket(7)",
+            "Linux io_uring/napi.c, io_napi_busy_loop; net/core/dev.c, __napi_busy_loop; \
+             drivers/net/veth.c, veth_poll",
+        ],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        uring_read::probe::<Self>()?;
-        match veth::udp_pair().and_then(|ends| has_queue(&ends)) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Unavailable::because(
-                "packets over the veth pair come through no queue that can be polled \
-                 (SO_INCOMING_NAPI_ID is 0): the ring would sleep as without IORING_REGISTER_NAPI",
-            )),
-            Err(error) => Err(Unavailable::because(error.to_string())),
+    fn available() -> Result<(), Unavailable> {
+        Self::Link::available()?;
+        if has_queue(&veth::udp_pair()?)? {
+            return Ok(());
         }
+        Err(Unavailable::because(
+            "packets over the veth pair come through no queue that can be polled \
+             (SO_INCOMING_NAPI_ID is 0): the ring would sleep as without IORING_REGISTER_NAPI",
+        ))
     }
 }
 
@@ -126,7 +121,7 @@ mod tests {
 
     use super::*;
     use crate::mechanism::udp_veth::UdpVeth;
-    use crate::mechanism::{Contexts, Link, Notifier, Waiter};
+    use crate::mechanism::{Contexts, Notifier, Site, Waiter};
     use doorbell_harness::arena::Arena;
     use doorbell_harness::run_dir::RunDir;
 
@@ -189,7 +184,7 @@ mod tests {
 
     #[test]
     fn its_waiter_takes_packets_by_polling_and_a_plain_ring_takes_none() {
-        if let Err(lack) = UdpVethIoUringNapi::available(&Host::default()) {
+        if let Err(lack) = UdpVethIoUringNapi::available() {
             return doorbell_skipped::skip(lack);
         }
         let cpus = two_cpus();

@@ -7,47 +7,38 @@ use std::time::Duration;
 use user_interrupts::{Pending, Receiver};
 
 use super::deadline::Deadline;
-use super::user_interrupt::{ByHardware, InterruptLink, Interruption, probe};
-use super::{Explanation, Fault, Host, Mechanism, Unavailable, Waiter, Woken};
+use super::user_interrupt::{ByHardware, InterruptLink, Interruption};
+use super::{Explanation, Fault, Mechanism, Waiter, Woken};
 
-/// The waiter sleeps in `UINTR_WAIT`, masked, and unmasks behind it, where its handler runs.
-#[derive(Debug)]
-pub struct UintrWait;
+pub(crate) struct UintrWait;
 
 /// The end that sleeps. It is masked but for the moment in which it takes what is pending.
-#[derive(Debug)]
-pub struct Sleeping(Receiver);
+pub(crate) struct Sleeping(Receiver);
 
 impl Mechanism for UintrWait {
     type Link = InterruptLink<Self, ByHardware>;
     const NAME: &'static str = "uintr-wait";
     const COALESCES: bool = true;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "SENDUIPI to a receiver that sleeps in UINTR_WAIT",
-            how: "The waiter keeps its interrupts masked (CLUI), opens the mask for a moment \
-                (STUI), in which its handler notes what is pending, and, if nothing was, sleeps in \
-                UINTR_WAIT, an ioctl of the driver's. The notifier sends with SENDUIPI, always.",
-            kernel: "The driver lets a sleeper's notifications go to an ordinary vector of the CPU \
-                it slept on: that interrupt enters the kernel, finds the sleeper on the CPU's list \
-                and wakes it as any sleeper is woken. The notifier makes no system call; the \
-                wake-up costs the scheduler what it costs whoever rings.",
-            limits: "A blocked receiver costs a wake-up by the scheduler, whatever rings. The \
-                interrupt goes to the CPU where the receiver slept, whoever runs there by then. A \
-                vector is one bit. The timed wait is UINTR_WAIT's own deadline; a signal ends it, \
-                and it is entered again.",
-            sources: &[
-                "uintr/driver/README.md; uintr/driver/include/linux/uintr.h, UINTR_WAIT",
-                "Intel SDM vol. 3A, User Interrupts",
-                "A. Lutomirski, T. Gleixner on uintr_wait, linux-kernel, September 2021",
-            ],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        probe::<ByHardware>()
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "SENDUIPI to a receiver that sleeps in UINTR_WAIT",
+        how: "The waiter keeps its interrupts masked (CLUI), opens the mask for a moment \
+            (STUI), in which its handler notes what is pending, and, if nothing was, sleeps in \
+            UINTR_WAIT, an ioctl of the driver's. The notifier sends with SENDUIPI, always.",
+        kernel: "The driver lets a sleeper's notifications go to an ordinary vector of the CPU \
+            it slept on: that interrupt enters the kernel, finds the sleeper on the CPU's list \
+            and wakes it as any sleeper is woken. The notifier makes no system call; the \
+            wake-up costs the scheduler what it costs whoever rings.",
+        limits: "A blocked receiver costs a wake-up by the scheduler, whatever rings. The \
+            interrupt goes to the CPU where the receiver slept, whoever runs there by then. A \
+            vector is one bit. The timed wait is UINTR_WAIT's own deadline; a signal ends it, \
+            and it is entered again.",
+        sources: &[
+            "uintr/driver/README.md; uintr/driver/include/linux/uintr.h, UINTR_WAIT",
+            "Intel SDM vol. 3A, User Interrupts",
+            "A. Lutomirski, T. Gleixner on uintr_wait, linux-kernel, September 2021",
+        ],
+    };
 }
 
 impl Interruption for UintrWait {

@@ -4,11 +4,9 @@
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLink};
-use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
+use super::{Explanation, Mechanism, Notifiers, Unavailable, Waits};
 
-/// The notifier increments a word, the waiter's core dozes on its cache line.
-#[derive(Debug)]
-pub struct Umwait;
+pub(crate) struct Umwait;
 
 /// Whether the CPU has the instructions.
 #[cfg(target_arch = "x86_64")]
@@ -63,28 +61,26 @@ impl Mechanism for Umwait {
     const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "umonitor/umwait on a shared word (Intel WAITPKG)",
-            how: "The waiter arms a monitor on the word's cache line, looks once more, and dozes \
-                in state C0.1 until the line is written or 100000 time-stamp ticks have passed; \
-                then it looks again. The notifier only stores the next number.",
-            kernel: "Nothing: both instructions run in user mode. The kernel only sets the longest \
-                doze (/sys/devices/system/cpu/umwait_control/max_time, 100000 ticks by default) \
-                and whether C0.2 is allowed.",
-            limits: "The waiter keeps its CPU from other tasks, but leaves a sibling thread more \
-                of the core and takes less power than spinning. An interrupt ends a doze early. \
-                Absent in many virtual machines even where the CPU has it. The timed wait looks at \
-                the clock after each doze.",
-            sources: &[
-                "Intel SDM vol. 2B, UMONITOR and UMWAIT",
-                "Linux arch/x86/kernel/cpu/umwait.c",
-                "Linux Documentation/ABI/testing/sysfs-devices-system-cpu, umwait_control",
-            ],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "umonitor/umwait on a shared word (Intel WAITPKG)",
+        how: "The waiter arms a monitor on the word's cache line, looks once more, and dozes \
+            in state C0.1 until the line is written or 100000 time-stamp ticks have passed; \
+            then it looks again. The notifier only stores the next number.",
+        kernel: "Nothing: both instructions run in user mode. The kernel only sets the longest \
+            doze (/sys/devices/system/cpu/umwait_control/max_time, 100000 ticks by default) \
+            and whether C0.2 is allowed.",
+        limits: "The waiter keeps its CPU from other tasks, but leaves a sibling thread more \
+            of the core and takes less power than spinning. An interrupt ends a doze early. \
+            Absent in many virtual machines even where the CPU has it. The timed wait looks at \
+            the clock after each doze.",
+        sources: &[
+            "Intel SDM vol. 2B, UMONITOR and UMWAIT",
+            "Linux arch/x86/kernel/cpu/umwait.c",
+            "Linux Documentation/ABI/testing/sysfs-devices-system-cpu, umwait_control",
+        ],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         if has_waitpkg() {
             return Ok(());
         }

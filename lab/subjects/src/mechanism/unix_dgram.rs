@@ -4,16 +4,14 @@
 use rustix::net::SocketType;
 
 use super::descriptor::{DescriptorLink, Descriptors, Ends};
-use super::socket::{self, timed_by_ppoll, unix_pair};
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::socket::{timed_by_ppoll, unix_pair};
+use super::{Carries, Explanation, Mechanism, OpenError};
 
-/// The notifier sends a datagram, the waiter receives it.
-#[derive(Debug)]
-pub struct UnixDgram;
+pub(crate) struct UnixDgram;
 
 impl Descriptors for UnixDgram {
     const SOCKET: bool = true;
-    fn open(_: &Site) -> Result<Ends, OpenError> {
+    fn open() -> Result<Ends, OpenError> {
         unix_pair(SocketType::DGRAM)
     }
 }
@@ -25,23 +23,17 @@ impl Mechanism for UnixDgram {
     const CARRIES: Carries = Carries::Message;
     const DESCRIPTOR: bool = true;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "Unix datagram socket, one-byte datagrams",
-            how: "A connected pair from socketpair(2). The notifier writes one datagram of one byte, the \
-                  waiter blocks in read(2) for it. Each direction has a pair of its own.",
-            kernel: "As unix-stream, but the receive queue holds whole datagrams and the sender waits on \
-                     the receiver's queue length.",
-            limits: concat!(
-                "At most net.unix.max_dgram_qlen datagrams (10 by default, 512 on some systems) wait \
-                 unread; then the sender blocks. Reliable and ordered, unlike UDP. ",
-                timed_by_ppoll!()
-            ),
-            sources: &["unix(7), socketpair(2)", "Linux net/unix/af_unix.c, unix_dgram_sendmsg"],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        socket::probe(unix_pair(SocketType::DGRAM))
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "Unix datagram socket, one-byte datagrams",
+        how: "A connected pair from socketpair(2). The notifier writes one datagram of one byte, the \
+              waiter blocks in read(2) for it. Each direction has a pair of its own.",
+        kernel: "As unix-stream, but the receive queue holds whole datagrams and the sender waits on \
+                 the receiver's queue length.",
+        limits: concat!(
+            "At most net.unix.max_dgram_qlen datagrams (10 by default, 512 on some systems) wait \
+             unread; then the sender blocks. Reliable and ordered, unlike UDP. ",
+            timed_by_ppoll!()
+        ),
+        sources: &["unix(7), socketpair(2)", "Linux net/unix/af_unix.c, unix_dgram_sendmsg"],
+    };
 }

@@ -4,16 +4,14 @@
 use rustix::net::SocketType;
 
 use super::descriptor::{DescriptorLink, Descriptors, Ends};
-use super::socket::{self, timed_by_ppoll, unix_pair};
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::socket::{timed_by_ppoll, unix_pair};
+use super::{Carries, Explanation, Mechanism, OpenError};
 
-/// The notifier sends a packet, the waiter receives it.
-#[derive(Debug)]
-pub struct UnixSeqpacket;
+pub(crate) struct UnixSeqpacket;
 
 impl Descriptors for UnixSeqpacket {
     const SOCKET: bool = true;
-    fn open(_: &Site) -> Result<Ends, OpenError> {
+    fn open() -> Result<Ends, OpenError> {
         unix_pair(SocketType::SEQPACKET)
     }
 }
@@ -25,23 +23,17 @@ impl Mechanism for UnixSeqpacket {
     const CARRIES: Carries = Carries::Message;
     const DESCRIPTOR: bool = true;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "Unix seqpacket socket, one-byte packets",
-            how: "A connected pair from socketpair(2). The notifier writes one packet of one byte, the \
-                  waiter blocks in read(2) for it. Each direction has a pair of its own.",
-            kernel: "The code of unix-dgram with the connection checks of unix-stream: packets keep their \
-                     bounds and a closed peer is noticed.",
-            limits: concat!(
-                "At most net.unix.max_dgram_qlen packets (10 by default, 512 on some systems) wait \
-                 unread; then the sender blocks. ",
-                timed_by_ppoll!()
-            ),
-            sources: &["unix(7), socketpair(2)", "Linux net/unix/af_unix.c, unix_seqpacket_sendmsg"],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        socket::probe(unix_pair(SocketType::SEQPACKET))
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "Unix seqpacket socket, one-byte packets",
+        how: "A connected pair from socketpair(2). The notifier writes one packet of one byte, the \
+              waiter blocks in read(2) for it. Each direction has a pair of its own.",
+        kernel: "The code of unix-dgram with the connection checks of unix-stream: packets keep their \
+                 bounds and a closed peer is noticed.",
+        limits: concat!(
+            "At most net.unix.max_dgram_qlen packets (10 by default, 512 on some systems) wait \
+             unread; then the sender blocks. ",
+            timed_by_ppoll!()
+        ),
+        sources: &["unix(7), socketpair(2)", "Linux net/unix/af_unix.c, unix_seqpacket_sendmsg"],
+    };
 }

@@ -13,27 +13,14 @@ use super::{Fault, OpenError, Unavailable};
 
 /// A ring of one side. Set up without flags: completions are posted
 /// as they happen, so that a look needs no system call.
-pub struct Ring(pub(super) IoUring);
+pub(crate) struct Ring(pub(super) IoUring);
 
 /// Submissions a ring holds: no side has more than one under way.
 const ENTRIES: u32 = 8;
 
-impl std::fmt::Debug for Ring {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Ring").finish_non_exhaustive()
-    }
-}
-
 impl Ring {
     pub(super) fn new() -> Result<Self, OpenError> {
-        IoUring::new(ENTRIES).map(Self).map_err(|error| {
-            OpenError::with_cure(
-                "io_uring_setup",
-                error,
-                "/proc/sys/kernel/io_uring_disabled must be 0, and a container's seccomp profile \
-                 must allow io_uring",
-            )
-        })
+        IoUring::new(ENTRIES).map(Self).map_err(refused)
     }
 
     /// Queues `entry` without telling the kernel.
@@ -115,6 +102,15 @@ impl Ring {
     }
 }
 
+/// No ring can be had.
+pub(crate) fn refused(error: impl std::fmt::Display) -> OpenError {
+    OpenError::with_cure(
+        "io_uring_setup",
+        error,
+        "/proc/sys/kernel/io_uring_disabled must be 0, and a container's seccomp profile must allow io_uring",
+    )
+}
+
 /// What became of an operation.
 pub(super) struct Completion {
     pub(super) result: i32,
@@ -135,10 +131,10 @@ pub(super) fn outcome(result: i32) -> Result<i32, Errno> {
 /// Whether the kernel gives a ring, with a timed wait, that knows the operation `code`, called
 /// `name`, which kernels have since version `since`.
 pub(super) fn probe(code: u8, name: &str, since: &str) -> Result<(), Unavailable> {
-    let because = |error: &dyn std::fmt::Display| Unavailable::because(error.to_string());
-    let ring = Ring::new().map_err(|error| because(&error))?;
+    let ring = Ring::new()?;
     let mut known = Probe::new();
-    ring.0.submitter().register_probe(&mut known).map_err(|error| because(&error))?;
+    let asked = ring.0.submitter().register_probe(&mut known);
+    asked.map_err(OpenError::of("io_uring_register(IORING_REGISTER_PROBE)"))?;
     if !known.is_supported(code) {
         let reason = format!("this kernel's io_uring has no {name} (kernel {since} brought it)");
         return Err(Unavailable::because(reason));

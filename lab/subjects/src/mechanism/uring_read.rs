@@ -15,7 +15,7 @@ use super::{Fault, Link, OpenError, Site, Unavailable, Waiter, Woken};
 use doorbell_harness::arena::Zeroed;
 
 /// Descriptors whose tokens a ring reads.
-pub trait ReadByRing: Descriptors {
+pub(crate) trait ReadByRing: Descriptors {
     /// What the ring is told beyond its making.
     fn prepare(_: &Ring) -> Result<(), OpenError> {
         Ok(())
@@ -23,8 +23,7 @@ pub trait ReadByRing: Descriptors {
 }
 
 /// Both ends, and where a token is read to.
-#[derive(Debug)]
-pub struct ReadLink<D> {
+pub(crate) struct ReadLink<D> {
     ends: Ends,
     /// Written by the kernel; in memory that is never given back, as a read under way demands.
     token: &'static Token,
@@ -33,7 +32,6 @@ pub struct ReadLink<D> {
 
 /// A token as a read brings it, on cache lines of its own: the other
 /// direction's is written on the other side's core.
-#[derive(Debug)]
 #[repr(C, align(128))]
 struct Token(AtomicU64);
 
@@ -41,8 +39,7 @@ struct Token(AtomicU64);
 unsafe impl Zeroed for Token {}
 
 /// The end that waits for completions.
-#[derive(Debug)]
-pub struct ReadWaiter<D> {
+pub(crate) struct ReadWaiter<D> {
     ring: Ring,
     fd: OwnedFd,
     token: &'static Token,
@@ -51,12 +48,6 @@ pub struct ReadWaiter<D> {
     /// Whether a read is under way: one that a timed wait or a look left serves the next.
     reading: bool,
     kind: PhantomData<D>,
-}
-
-/// Whether there is a ring, so prepared, that reads.
-pub(super) fn probe<D: ReadByRing>() -> Result<(), Unavailable> {
-    uring::probe(opcode::Read::CODE, "IORING_OP_READ", "5.6")?;
-    Ring::new().and_then(|ring| D::prepare(&ring)).map_err(|error| Unavailable::because(error.to_string()))
 }
 
 impl<D: ReadByRing> ReadLink<D> {
@@ -68,8 +59,14 @@ impl<D: ReadByRing> ReadLink<D> {
 impl<D: ReadByRing> Link for ReadLink<D> {
     type Notifier = Writer<D>;
     type Waiter = ReadWaiter<D>;
+    fn available() -> Result<(), Unavailable> {
+        uring::probe(opcode::Read::CODE, "IORING_OP_READ", "5.6")?;
+        D::prepare(&Ring::new()?)?;
+        D::open()?;
+        Ok(())
+    }
     fn open(site: &Site) -> Result<Self, OpenError> {
-        Self::of(D::open(site)?, site)
+        Self::of(D::open()?, site)
     }
     fn waiter(&self) -> Result<ReadWaiter<D>, OpenError> {
         let ring = Ring::new()?;
@@ -145,15 +142,5 @@ impl<D: ReadByRing> Waiter for ReadWaiter<D> {
     #[inline]
     fn number(&self) -> Option<u32> {
         D::NUMBERED.then(|| u32::from_le_bytes([self.last[0], self.last[1], self.last[2], self.last[3]]))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tokens_of_two_directions_share_no_pair_of_cache_lines() {
-        assert!(align_of::<Token>() >= 128 && size_of::<Token>() >= 128);
     }
 }

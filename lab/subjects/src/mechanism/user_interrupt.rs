@@ -17,15 +17,14 @@ use super::{Fault, Link, Notifier, OpenError, Site, Unavailable, Waiter};
 
 /// What user interrupts are made of. A trial's host takes it for
 /// good, and the sides inherit the choice.
-pub trait Means: Send + Sync + 'static {
+pub(crate) trait Means: Send + Sync + 'static {
     const BACKEND: Backend;
     /// What has them, for those who do not.
     const CURE: &'static str;
 }
 
 /// SENDUIPI.
-#[derive(Debug)]
-pub struct ByHardware;
+pub(crate) struct ByHardware;
 
 impl Means for ByHardware {
     const BACKEND: Backend = Backend::Hardware;
@@ -34,8 +33,7 @@ impl Means for ByHardware {
 }
 
 /// The same calls, by signals, shared memory and sockets.
-#[derive(Debug)]
-pub struct BySignals;
+pub(crate) struct BySignals;
 
 impl Means for BySignals {
     const BACKEND: Backend = Backend::Signals;
@@ -43,7 +41,7 @@ impl Means for BySignals {
 }
 
 /// A way of being interrupted: what the waiter's thread does until it is.
-pub trait Interruption: Send + Sync + 'static {
+pub(crate) trait Interruption: Send + Sync + 'static {
     type Waiter: Waiter;
     /// Begins with a receiver that is masked.
     fn begin(receiver: Receiver) -> Self::Waiter;
@@ -51,16 +49,14 @@ pub trait Interruption: Send + Sync + 'static {
 
 /// Through `given` the waiter passes its vector's descriptor, which
 /// stays there: each notifier peeks.
-#[derive(Debug)]
-pub struct InterruptLink<I, M> {
+pub(crate) struct InterruptLink<I, M> {
     give: OwnedFd,
     given: OwnedFd,
     kinds: PhantomData<(I, M)>,
 }
 
 /// The end that sends.
-#[derive(Debug)]
-pub struct Interrupter(Sender);
+pub(crate) struct Interrupter(Sender);
 
 impl Interrupter {
     /// By what `vector` stands for.
@@ -94,6 +90,9 @@ const VECTOR: u8 = 0;
 impl<I: Interruption, M: Means> Link for InterruptLink<I, M> {
     type Notifier = Interrupter;
     type Waiter = I::Waiter;
+    fn available() -> Result<(), Unavailable> {
+        probe::<M>()
+    }
     fn open(_: &Site) -> Result<Self, OpenError> {
         start::<M>()?;
         let (give, given) =

@@ -5,11 +5,9 @@
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLink};
-use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
+use super::{Explanation, Mechanism, Notifiers, Unavailable, Waits};
 
-/// The notifier increments a word, the waiter's core dozes until its mark on the word is lost.
-#[derive(Debug)]
-pub struct Wfe;
+pub(crate) struct Wfe;
 
 /// Whether the kernel has the timer send an event every 100 µs
 /// (`HWCAP_EVTSTRM`), so that a doze ends by itself.
@@ -61,29 +59,27 @@ impl Mechanism for Wfe {
     const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "wfe with an armed monitor on a shared word (ARM)",
-            how: "The waiter loads the word exclusively (ldaxr), which arms its core's monitor, \
-                and if the word is the one seen last it dozes with wfe until the monitor's mark is \
-                lost to a store of the notifier's, an interrupt comes, or the timer sends an \
-                event; then it looks again. The notifier only stores the next number.",
-            kernel: "Nothing: all of it runs in user mode. The kernel has the timer send an event \
-                every 100 µs (HWCAP_EVTSTRM), without which a doze would have no end; Linux waits \
-                for its own locks in the same way.",
-            limits: "The waiter keeps its CPU from other tasks, but its core takes less power than \
-                spinning. A hypervisor may have wfe taken from its guests (HCR_EL2.TWE), and an \
-                emulator may make nothing of it. The timed wait looks at the clock after each \
-                doze, so it may be late by 100 µs.",
-            sources: &[
-                "Arm ARM (DDI 0487), D1.7.1, Wait for Event; B2.12, exclusive monitors",
-                "Linux arch/arm64/include/asm/cmpxchg.h, __cmpwait; \
-                 Documentation/arch/arm64/elf_hwcaps.rst, HWCAP_EVTSTRM",
-            ],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "wfe with an armed monitor on a shared word (ARM)",
+        how: "The waiter loads the word exclusively (ldaxr), which arms its core's monitor, \
+            and if the word is the one seen last it dozes with wfe until the monitor's mark is \
+            lost to a store of the notifier's, an interrupt comes, or the timer sends an \
+            event; then it looks again. The notifier only stores the next number.",
+        kernel: "Nothing: all of it runs in user mode. The kernel has the timer send an event \
+            every 100 µs (HWCAP_EVTSTRM), without which a doze would have no end; Linux waits \
+            for its own locks in the same way.",
+        limits: "The waiter keeps its CPU from other tasks, but its core takes less power than \
+            spinning. A hypervisor may have wfe taken from its guests (HCR_EL2.TWE), and an \
+            emulator may make nothing of it. The timed wait looks at the clock after each \
+            doze, so it may be late by 100 µs.",
+        sources: &[
+            "Arm ARM (DDI 0487), D1.7.1, Wait for Event; B2.12, exclusive monitors",
+            "Linux arch/arm64/include/asm/cmpxchg.h, __cmpwait; \
+             Documentation/arch/arm64/elf_hwcaps.rst, HWCAP_EVTSTRM",
+        ],
+    };
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         if !cfg!(target_arch = "aarch64") {
             return Err(Unavailable::because("this processor is none of ARM's: it has no wfe"));
         }

@@ -5,12 +5,9 @@
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLink};
-use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
+use super::{Explanation, Mechanism, Notifiers, Unavailable, Waits};
 
-/// The notifier increments a word, the waiter's hart stalls until its
-/// reservation of the word is lost.
-#[derive(Debug)]
-pub struct Wrs;
+pub(crate) struct Wrs;
 
 /// Whether the kernel finds Zawrs on every hart that this process may run on; why not, else.
 #[cfg(target_arch = "riscv64")]
@@ -71,28 +68,26 @@ impl Mechanism for Wrs {
     const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "wrs.sto on a reserved shared word (RISC-V Zawrs)",
-            how: "The waiter loads the word with a reservation (lr.w), and if it is the one seen \
-                last its hart stalls with wrs.sto until the reservation is lost to a store of the \
-                notifier's, an interrupt is pending, or a short time of the hart's own choosing is \
-                over; then it looks again. The notifier only stores the next number.",
-            kernel: "Nothing: all of it runs in user mode. Linux waits for its own locks with \
-                wrs.nto, which has no time-out of its own: here a timed wait must look at the \
-                clock, so it is the one that has.",
-            limits: "The waiter keeps its CPU from other tasks, but its hart takes less power than \
-                spinning. Told by the kernel since 6.11 (riscv_hwprobe). An emulator may make \
-                nothing of the stall. The timed wait looks at the clock after each.",
-            sources: &[
-                "RISC-V Wait-on-Reservation-Set (Zawrs) extension, 1.01",
-                "Linux arch/riscv/include/asm/cmpxchg.h, __cmpwait; Documentation/arch/riscv/hwprobe.rst",
-            ],
-        }
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "wrs.sto on a reserved shared word (RISC-V Zawrs)",
+        how: "The waiter loads the word with a reservation (lr.w), and if it is the one seen \
+            last its hart stalls with wrs.sto until the reservation is lost to a store of the \
+            notifier's, an interrupt is pending, or a short time of the hart's own choosing is \
+            over; then it looks again. The notifier only stores the next number.",
+        kernel: "Nothing: all of it runs in user mode. Linux waits for its own locks with \
+            wrs.nto, which has no time-out of its own: here a timed wait must look at the \
+            clock, so it is the one that has.",
+        limits: "The waiter keeps its CPU from other tasks, but its hart takes less power than \
+            spinning. Told by the kernel since 6.11 (riscv_hwprobe). An emulator may make \
+            nothing of the stall. The timed wait looks at the clock after each.",
+        sources: &[
+            "RISC-V Wait-on-Reservation-Set (Zawrs) extension, 1.01",
+            "Linux arch/riscv/include/asm/cmpxchg.h, __cmpwait; Documentation/arch/riscv/hwprobe.rst",
+        ],
+    };
 
     #[cfg(target_arch = "riscv64")]
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         match has_zawrs() {
             Ok(true) => Ok(()),
             Ok(false) => Err(Unavailable::because(
@@ -107,7 +102,7 @@ impl Mechanism for Wrs {
     }
 
     #[cfg(not(target_arch = "riscv64"))]
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         Err(Unavailable::because("this processor is no RISC-V: it has no wrs.sto"))
     }
 }

@@ -59,7 +59,6 @@ pub(super) fn fresh() -> Result<OwnedFd, OpenError> {
 }
 
 /// A mapping of this process that goes with its owner.
-#[derive(Debug)]
 struct Mapping {
     base: *mut u8,
     length: usize,
@@ -83,7 +82,6 @@ impl Drop for Mapping {
 }
 
 /// The memory in which frames lie (UMEM), registered with one socket.
-#[derive(Debug)]
 struct Memory(Mapping);
 
 impl Memory {
@@ -130,7 +128,6 @@ impl Memory {
 }
 
 /// A ring of entries `T`, plain numbers of which every pattern of bits is one.
-#[derive(Debug)]
 struct Ring<T> {
     mapping: Mapping,
     offsets: XdpRingOffset,
@@ -212,7 +209,6 @@ impl<T: Copy> Ring<T> {
 }
 
 /// What both kinds of end have.
-#[derive(Debug)]
 struct End {
     socket: OwnedFd,
     memory: Memory,
@@ -240,7 +236,6 @@ impl End {
 }
 
 /// The end at which frames come.
-#[derive(Debug)]
 pub(super) struct Receiver {
     end: End,
     /// By which the kernel gets chunks for frames to come.
@@ -289,7 +284,6 @@ impl Receiver {
 }
 
 /// The end from which frames go.
-#[derive(Debug)]
 pub(super) struct Sender {
     end: End,
     going: Ring<XdpDesc>,

@@ -4,20 +4,12 @@
 use std::time::Duration;
 
 use crate::lone_side::drive_alone;
-use crate::mechanism::{Fault, Links};
+use crate::mechanism::{Fault, Links, OpenError};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
 use doorbell_machine::clock::Now;
 use doorbell_results::configuration::Pattern;
-
-/// Something one side can repeat.
-pub(super) trait Alone: Send + Sync + 'static {
-    /// What it needs while it runs.
-    type Bench: Bench;
-    /// Sets up in the side's own process or thread.
-    fn set_up(&self, side: &Side) -> Result<Self::Bench, SideError>;
-}
 
 /// An operation ready to be repeated.
 pub(super) trait Bench {
@@ -34,13 +26,37 @@ pub(super) trait Bench {
     }
 }
 
-/// An operation of one side, open.
-pub(super) struct Solo<A: Alone>(pub(super) A);
-
-impl<A: Alone> Links for Solo<A> {
-    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
-        drive_alone(role, side, |side| repeat(&mut self.0.set_up(side)?, side))
+/// What needs no bench but itself.
+impl<F: FnMut(u32) -> Result<(), Fault>> Bench for F {
+    fn run(&mut self, count: u32) -> Result<(), Fault> {
+        self(count)
     }
+}
+
+/// An operation of one side, set up in the side's own process or thread.
+struct Solo<F>(F);
+
+impl<B: Bench, F: Fn(&Side) -> Result<B, SideError> + Send + Sync> Links for Solo<F> {
+    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+        drive_alone(role, side, |side| repeat(&mut (self.0)(side)?, side))
+    }
+}
+
+/// One side repeats what `set_up` makes ready.
+pub(super) fn alone<B: Bench>(
+    set_up: impl Fn(&Side) -> Result<B, SideError> + Send + Sync + 'static,
+) -> Result<Box<dyn Links>, OpenError> {
+    Ok(Box::new(Solo(set_up)))
+}
+
+/// One side repeats `call`, which needs nothing set up.
+pub(super) fn calls(call: impl Fn() + Copy + Send + Sync + 'static) -> Result<Box<dyn Links>, OpenError> {
+    alone(move |_| {
+        Ok(move |count| {
+            (0..count).for_each(|_| call());
+            Ok(())
+        })
+    })
 }
 
 /// Batches before anything is recorded: code, data and branch history are warm after a few.

@@ -5,17 +5,11 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
 use super::alone::batch;
-use super::{Form, Operation};
-use crate::mechanism::{Explanation, Links, OpenError, Site, Word};
+use super::{Explanation, Form, Links, Operation, PLAIN, Word};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
 use doorbell_machine::clock::Now;
-use doorbell_results::configuration::Configuration;
-
-/// Stores and loads of two words, one each way.
-#[derive(Debug)]
-pub(super) struct CacheLink;
 
 /// Told in place of a round's number when it is over; rounds stay below it.
 const OVER: u32 = u32::MAX;
@@ -23,31 +17,21 @@ const OVER: u32 = u32::MAX;
 /// Batches before anything is recorded.
 const WARMUP: u32 = 20;
 
-impl Operation for CacheLink {
-    fn name(&self) -> &'static str {
-        "cache-line"
-    }
-    fn form(&self) -> Form {
-        Form::two_sides("round", 1000)
-    }
-    fn shares_a_core(&self) -> bool {
-        false
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "bare cache-line ping-pong: the limit of what spinning can reach",
-            how: "Each side spins on a word that the other writes; a thousand rounds stand between \
-                two clock readings and nothing else does, no sequence number, no step, no \
-                histogram.",
-            kernel: "Nothing. Two cache lines move between two cores, once each per round.",
-            limits: "Needs two cores; on one, a round lasts two time slices.",
-            sources: &["c2clat and core-to-core-latency time the same exchange"],
-        }
-    }
-    fn open(&self, site: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
-        Ok(Box::new(Words { there: site.word()?, back: site.word()? }))
-    }
-}
+pub(super) const OPERATION: Operation = Operation {
+    name: "cache-line",
+    form: Form::two_sides("round", 1000),
+    explanation: Explanation {
+        summary: "bare cache-line ping-pong: the limit of what spinning can reach",
+        how: "Each side spins on a word that the other writes; a thousand rounds stand between two \
+            clock readings and nothing else does, no sequence number, no step, no histogram.",
+        kernel: "Nothing. Two cache lines move between two cores, once each per round.",
+        limits: "Needs two cores; on one, a round lasts two time slices.",
+        sources: &["c2clat and core-to-core-latency time the same exchange"],
+    },
+    shares_a_core: false,
+    open: |site, _| Ok(Box::new(Words { there: site.word()?, back: site.word()? })),
+    ..PLAIN
+};
 
 struct Words {
     there: &'static Word,

@@ -17,7 +17,6 @@ use doorbell_results::record::Figure;
 pub(super) const CHECK_ROUNDS: u64 = 300;
 
 /// The counts at the start.
-#[derive(Debug)]
 pub(super) struct SwitchCount {
     perf: Option<Counter>,
     status: Option<u64>,

@@ -12,24 +12,16 @@ use std::time::Duration;
 
 use super::alone::batch;
 use super::count::{CHECK_ROUNDS, SwitchCount};
-use crate::mechanism::{Fault, Links};
+use crate::mechanism::{Fault, Links, OpenError};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError, fill};
 use doorbell_machine::clock::Now;
 
-/// A way of handing over, opened before the sides part.
-pub(super) trait Exchange: Send + Sync + 'static {
-    /// What one side holds of it.
-    type End: End;
-    /// Whether both sides write the same working set, as `timectxswws` does, instead of one each.
-    const SHARED_SET: bool = false;
-    /// Takes the end of `role`, in its own process or thread.
-    fn end(&self, role: Role) -> Result<Self::End, SideError>;
-}
-
 /// One side of an exchange.
 pub(super) trait End {
+    /// Whether both sides write the same working set, as `timectxswws` does, instead of one each.
+    const SHARED_SET: bool = false;
     /// Says that it is about to hand over, before the working set is
     /// written; most have nothing to say.
     fn announce(&mut self) {}
@@ -38,16 +30,23 @@ pub(super) trait End {
     fn take(&mut self) -> Result<(), Fault>;
 }
 
-pub(super) struct Duo<X: Exchange>(pub(super) X);
+struct Duo<F>(F);
 
-impl<X: Exchange> Links for Duo<X> {
+impl<E: End, F: Fn(Role) -> Result<E, SideError> + Send + Sync> Links for Duo<F> {
     fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
-        let mut end = self.0.end(role)?;
-        let set = side.payload[if X::SHARED_SET { 0 } else { role.index() }];
+        let mut end = (self.0)(role)?;
+        let set = side.payload[if E::SHARED_SET { 0 } else { role.index() }];
         side.control.meet(2, 1);
         if role.index() == 0 { lead(&mut end, set, side) } else { follow(&mut end, set, side) }
     }
+}
+
+/// Two sides in lockstep, each of which takes its `end` in its own process or thread.
+pub(super) fn exchange<E: End>(
+    end: impl Fn(Role) -> Result<E, SideError> + Send + Sync + 'static,
+) -> Result<Box<dyn Links>, OpenError> {
+    Ok(Box::new(Duo(end)))
 }
 
 /// Rounds before anything is recorded.

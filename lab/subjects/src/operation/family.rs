@@ -3,7 +3,6 @@
 
 use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::role::Role;
-use doorbell_harness::site::Host;
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
 use doorbell_results::record::Record;
@@ -25,14 +24,14 @@ impl Family for Operations {
 
     fn lacks(&self, configuration: &Configuration, _: &Machine) -> Option<String> {
         match find(&configuration.subject) {
-            Ok(operation) => operation.fits(configuration, &Host::default()).err().map(|lack| lack.reason),
+            Ok(operation) => operation.fits(configuration).err().map(|lack| lack.reason),
             Err(unknown) => Some(unknown.to_string()),
         }
     }
 
     fn open(&self, trial: &TrialContext<'_>) -> Result<OpenedSides, String> {
         let operation = find(&trial.configuration.subject).map_err(|error| error.to_string())?;
-        let links = operation.open(trial.site, trial.configuration).map_err(|error| error.to_string())?;
+        let links = (operation.open)(trial.site, trial.configuration).map_err(|error| error.to_string())?;
         let roles = [Role::Initiate, Role::Respond];
         Ok(OpenedSides { roles, links, contexts: trial.configuration.contexts })
     }

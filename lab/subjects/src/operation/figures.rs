@@ -22,7 +22,7 @@ const CHECK_SLACK: f64 = 16.0;
 
 /// Adds to a record of an operation what follows from its counts;
 /// leaves every other record as it is.
-pub fn derive(record: &mut Record) {
+pub(crate) fn derive(record: &mut Record) {
     if !matches!(record.configuration.pattern, Pattern::Operation { .. }) {
         return;
     }
@@ -31,12 +31,12 @@ pub fn derive(record: &mut Record) {
     }
     let Ok(operation) = find(&record.configuration.subject) else { return };
     let mut figures = mean_and_rate(record, operation);
-    if operation.form().two_sided || record.series.contains_key(&Quantity::Response) {
+    if operation.form.two_sided || record.series.contains_key(&Quantity::Response) {
         figures.extend(switches(record));
-    } else if operation.faults() {
+    } else if operation.faults {
         figures.extend(faults(record));
     }
-    figures.extend(operation.classic(record));
+    figures.extend((operation.classic)(record));
     figures.extend(combine_checks(record));
     record.figures = figures;
     if let Some(warning) = disagreement(record) {
@@ -45,7 +45,7 @@ pub fn derive(record: &mut Record) {
 }
 
 /// The figure called `name`.
-pub fn named<'record>(record: &'record Record, name: &str) -> Option<&'record Figure> {
+pub(crate) fn named<'record>(record: &'record Record, name: &str) -> Option<&'record Figure> {
     record.figures.iter().find(|figure| figure.name == name)
 }
 
@@ -59,14 +59,30 @@ pub(super) fn figure(name: &str, value: f64, unit: &str, formula: impl Into<Stri
     Figure { name: name.to_owned(), value, unit: unit.to_owned(), formula: formula.into() }
 }
 
+/// The figure of a tool that calls each of its rounds, `unit`, so many switches, whatever the kernel made.
+pub(super) fn assumed(record: &Record, name: &str, switches: u32, unit: &str) -> Option<Figure> {
+    let (window, rounds) = window(record)?;
+    let times = if switches > 1 { format!("{switches} × ") } else { String::new() };
+    let formula = format!("{window} ns / ({times}{rounds} {unit}), assumed");
+    Some(figure(name, window / (f64::from(switches) * rounds), "ns", formula))
+}
+
+/// The figure of a tool that tells the time of a whole batch of operations, `what`, in a unit of so
+/// many nanoseconds.
+pub(super) fn batch_time(record: &Record, name: &str, what: &str, (ns, unit): (f64, &str)) -> Option<Figure> {
+    let Pattern::Operation { batch } = record.configuration.pattern else { return None };
+    let mean = record.series.get(&Quantity::Operation)?.mean_ns;
+    Some(figure(name, mean * f64::from(batch) / ns, unit, format!("mean time of {batch} {what}")))
+}
+
 /// Switches of both sides in the window.
 pub(super) fn switches_counted(record: &Record) -> u64 {
     record.sides.iter().map(|side| side.voluntary_switches + side.involuntary_switches).sum()
 }
 
-fn mean_and_rate(record: &Record, operation: &dyn Operation) -> Vec<Figure> {
+fn mean_and_rate(record: &Record, operation: &Operation) -> Vec<Figure> {
     let Some(series) = record.series.get(&Quantity::Operation) else { return Vec::new() };
-    let unit = operation.form().unit;
+    let unit = operation.form.unit;
     let mut figures =
         vec![figure(MEAN, series.mean_ns, "ns", format!("mean of the timed batches, per {unit}"))];
     if series.mean_ns > 0.0 {
@@ -158,7 +174,9 @@ fn disagreement(record: &Record) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::record::SideCounters;
+    use doorbell_results::configuration::Configuration;
+    use doorbell_results::record::subject::Contexts;
+    use doorbell_results::record::{SideCounters, sample};
 
     #[test]
     fn a_quotient_over_a_handful_of_switches_is_not_made() {
@@ -196,27 +214,15 @@ mod tests {
     }
 
     fn blank(subject: &str, rounds: u64, switches: u64) -> Record {
+        let (pattern, contexts) = (Pattern::Operation { batch: 1 }, Contexts::Threads);
+        let mut record =
+            sample::record(Configuration { pattern, contexts, ..sample::configuration(subject) }, 0, 1000.0);
         let side = SideCounters {
             voluntary_switches: switches / 2,
             window_ns: 100_000_000,
             uncounted: false,
             ..SideCounters::default()
         };
-        let mut record: Record = serde_json::from_value(serde_json::json!({
-            "configuration": {
-                "subject": subject, "contexts": "threads", "pattern": { "kind": "operation", "batch": 1 },
-                "timing": "around", "wait": { "kind": "block" },
-                "placement": { "relation": "same-core", "cpus": [0, 0] },
-                "size": 0, "until": { "count": null, "time_ns": 1 }, "scheduler": "other"
-            },
-            "subject": { "kind": "operation", "two_sided": true, "unit": "round" },
-            "block": 0, "attempts": 1, "outcome": { "kind": "done" }, "series": {},
-            "tally": serde_json::to_value(doorbell_results::record::Tally::default()).unwrap(),
-            "sides": [],
-            "environment": serde_json::to_value(doorbell_results::record::Environment::default()).unwrap(),
-            "warnings": []
-        }))
-        .unwrap();
         record.sides = vec![side.clone(), side];
         record.tally.sent = rounds;
         record

@@ -9,72 +9,43 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
-use super::alone::{Alone, Bench, Solo, batch};
-use super::figures::figure;
-use super::{Form, Operation};
-use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site};
-use doorbell_harness::side::{Side, SideError};
-use doorbell_results::configuration::{Configuration, Pattern};
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Figure, Record};
-
-/// A batch of sleeping threads, woken one by one.
-#[derive(Debug)]
-pub(super) struct FutexWakeAll;
+use super::alone::{Bench, alone, batch};
+use super::figures::batch_time;
+use super::{Contexts, Explanation, Fault, Form, Operation, PLAIN};
 
 /// How long the threads are given to fall asleep, as the tool gives them.
 const SETTLE: Duration = Duration::from_millis(100);
 
-impl Operation for FutexWakeAll {
-    fn name(&self) -> &'static str {
-        "futex-wake-all"
-    }
-    fn form(&self) -> Form {
-        Form::alone("wake", 100)
-    }
-    fn joins(&self, contexts: Contexts) -> bool {
-        contexts == Contexts::Threads
-    }
-    fn usual(&self) -> bool {
-        false
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "the protocol of perf bench futex wake: one thread wakes many, one at a time",
-            how: "--batch threads, spread over the CPUs, sleep on one private futex for 100 ms; \
-                then FUTEX_WAKE for one, over and over until all were woken. A woken thread ends \
-                at once.",
-            kernel: "Each wake-up unqueues one waiter and puts it on its CPU's run queue; the \
-                waker may be preempted by whom it woke, and by threads that end.",
-            limits: "The sender's time alone: when the woken threads run is not looked at. Run it \
-                unpinned, as the tool.",
-            sources: &["Linux tools/perf/bench/futex-wake.c"],
-        }
-    }
-    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
-        Ok(Box::new(Solo(Self)))
-    }
-    fn classic(&self, record: &Record) -> Option<Figure> {
-        let Pattern::Operation { batch } = record.configuration.pattern else { return None };
-        let mean = record.series.get(&Quantity::Operation)?.mean_ns;
-        let formula = format!("mean time of {batch} wake-ups");
-        Some(figure("perf bench futex wake as printed", mean * f64::from(batch) / 1e6, "ms", formula))
-    }
-}
-
-impl Alone for FutexWakeAll {
-    type Bench = Sleepers;
-    fn set_up(&self, side: &Side) -> Result<Sleepers, SideError> {
-        let cpus = rustix::thread::sched_getaffinity(None)
-            .map_err(|error| SideError::Fault(Fault::new("sched_getaffinity", error)))?;
-        let cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| cpus.is_set(*cpu)).collect();
-        Ok(Sleepers { word: Arc::new(AtomicU32::new(0)), cpus, threads: Vec::new(), count: batch(side) })
-    }
-}
+pub(super) const OPERATION: Operation = Operation {
+    name: "futex-wake-all",
+    form: Form::alone("wake", 100),
+    explanation: Explanation {
+        summary: "the protocol of perf bench futex wake: one thread wakes many, one at a time",
+        how: "--batch threads, spread over the CPUs, sleep on one private futex for 100 ms; then \
+            FUTEX_WAKE for one, over and over until all were woken. A woken thread ends at once.",
+        kernel: "Each wake-up unqueues one waiter and puts it on its CPU's run queue; the \
+            waker may be preempted by whom it woke, and by threads that end.",
+        limits: "The sender's time alone: when the woken threads run is not looked at. Run it \
+            unpinned, as the tool.",
+        sources: &["Linux tools/perf/bench/futex-wake.c"],
+    },
+    only: Some(Contexts::Threads),
+    usual: false,
+    open: |_, _| {
+        alone(|side| {
+            let allowed = rustix::thread::sched_getaffinity(None)
+                .map_err(|error| Fault::new("sched_getaffinity", error))?;
+            let cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+            let word = Arc::new(AtomicU32::new(0));
+            Ok(Sleepers { word, cpus, threads: Vec::new(), count: batch(side) })
+        })
+    },
+    classic: |record| batch_time(record, "perf bench futex wake as printed", "wake-ups", (1e6, "ms")),
+    ..PLAIN
+};
 
 /// The threads and the word they sleep on.
-#[derive(Debug)]
-pub(super) struct Sleepers {
+struct Sleepers {
     word: Arc<AtomicU32>,
     cpus: Vec<usize>,
     threads: Vec<libc::pthread_t>,

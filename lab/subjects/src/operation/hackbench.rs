@@ -9,71 +9,38 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
-use super::alone::{Alone, Bench, Solo, batch};
-use super::figures::figure;
-use super::{Form, Operation};
-use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site};
+use super::alone::{Bench, alone, batch};
+use super::figures::batch_time;
+use super::{Contexts, Explanation, Fault, Form, Operation, PLAIN};
 use doorbell_harness::fork::ends_with;
-use doorbell_harness::side::{Side, SideError};
-use doorbell_results::configuration::{Configuration, Pattern};
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Figure, Record};
-
-/// One group over Unix sockets.
-#[derive(Debug)]
-pub(super) struct Hackbench;
 
 /// Senders, and receivers, of a group: the tool's default.
 const FDS: usize = 20;
 /// Bytes of a message: the tool's default.
 const MESSAGE: usize = 100;
 
-impl Operation for Hackbench {
-    fn name(&self) -> &'static str {
-        "hackbench"
-    }
-    fn form(&self) -> Form {
-        Form::alone("loop", 100)
-    }
-    fn joins(&self, contexts: Contexts) -> bool {
-        contexts == Contexts::Processes
-    }
-    fn usual(&self) -> bool {
-        false
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "the protocol of hackbench -g 1: 20 senders and 20 receivers, processes, Unix \
-                sockets, 100 bytes",
-            how: "Every sender writes --batch messages to every receiver of its group; timed from \
-                the signal to start until all forty processes have ended.",
-            kernel: "Mostly the scheduler: forty tasks on few cores, each woken for a handful of messages.",
-            limits: "A throughput, given as time per loop; which task waits for which is left to \
-                chance. Run it unpinned, as the tool.",
-            sources: &["rt-tests, hackbench.c", "perf bench sched messaging"],
-        }
-    }
-    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
-        Ok(Box::new(Solo(Self)))
-    }
-    fn classic(&self, record: &Record) -> Option<Figure> {
-        let Pattern::Operation { batch } = record.configuration.pattern else { return None };
-        let mean = record.series.get(&Quantity::Operation)?.mean_ns;
-        let formula = format!("mean time of {batch} loops");
-        Some(figure("hackbench as printed", mean * f64::from(batch) / 1e9, "s", formula))
-    }
-}
-
-impl Alone for Hackbench {
-    type Bench = Group;
-    fn set_up(&self, side: &Side) -> Result<Group, SideError> {
-        Ok(Group { loops: batch(side), processes: Vec::new(), go: None })
-    }
-}
+pub(super) const OPERATION: Operation = Operation {
+    name: "hackbench",
+    form: Form::alone("loop", 100),
+    explanation: Explanation {
+        summary: "the protocol of hackbench -g 1: 20 senders and 20 receivers, processes, Unix \
+            sockets, 100 bytes",
+        how: "Every sender writes --batch messages to every receiver of its group; timed from \
+            the signal to start until all forty processes have ended.",
+        kernel: "Mostly the scheduler: forty tasks on few cores, each woken for a handful of messages.",
+        limits: "A throughput, given as time per loop; which task waits for which is left to \
+            chance. Run it unpinned, as the tool.",
+        sources: &["rt-tests, hackbench.c", "perf bench sched messaging"],
+    },
+    only: Some(Contexts::Processes),
+    usual: false,
+    open: |_, _| alone(|side| Ok(Group { loops: batch(side), processes: Vec::new(), go: None })),
+    classic: |record| batch_time(record, "hackbench as printed", "loops", (1e9, "s")),
+    ..PLAIN
+};
 
 /// Forty processes, ready to go.
-#[derive(Debug)]
-pub(super) struct Group {
+struct Group {
     loops: u32,
     processes: Vec<Pid>,
     go: Option<OwnedFd>,

@@ -24,35 +24,25 @@ const PAUSE: Duration = Duration::from_micros(200);
 /// Rounds before anything is recorded.
 const WARMUP: u64 = 50;
 
-/// A means of handing over, opened before the sides part.
+/// A means of handing over, opened before the sides part: what one side does with it and the other.
 pub(super) trait Handover: Send + Sync + 'static {
-    type Sender: Sender;
-    type Receiver: Receiver;
-    /// Takes the sender's end, in its own process or thread.
-    fn sender(&self) -> Result<Self::Sender, SideError>;
-    fn receiver(&self) -> Result<Self::Receiver, SideError>;
-}
-
-pub(super) trait Sender {
-    /// What it needs once before the first release.
-    fn begin(&mut self) -> Result<(), Fault> {
+    /// What the side of `role` needs once, in its own process or thread, before they meet.
+    fn begin(&self, role: Role) -> Result<(), Fault> {
+        let _ = role;
         Ok(())
     }
-    /// Releases; the stamp is taken just before.
-    fn release(&mut self) -> Result<(), Fault>;
-    /// Waits until the receiver lets it go on.
-    fn turn(&mut self) -> Result<(), Fault>;
-}
-
-pub(super) trait Receiver {
-    /// Waits for the release; the stamp is taken just after.
-    fn acquire(&mut self) -> Result<(), Fault>;
-    /// What it does before its pause.
-    fn note(&mut self) -> Result<(), Fault> {
+    /// The sender releases; the stamp is taken just before.
+    fn release(&self) -> Result<(), Fault>;
+    /// The sender waits until the receiver lets it go on.
+    fn turn(&self) -> Result<(), Fault>;
+    /// The receiver waits for the release; the stamp is taken just after.
+    fn acquire(&self) -> Result<(), Fault>;
+    /// What the receiver does before its pause.
+    fn note(&self) -> Result<(), Fault> {
         Ok(())
     }
-    /// Lets the sender go on.
-    fn allow(&mut self) -> Result<(), Fault>;
+    /// The receiver lets the sender go on.
+    fn allow(&self) -> Result<(), Fault>;
 }
 
 pub(super) struct OneWay<H: Handover>(pub(super) H);
@@ -60,22 +50,15 @@ pub(super) struct OneWay<H: Handover>(pub(super) H);
 impl<H: Handover> Links for OneWay<H> {
     fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
-        if role.index() == 0 {
-            let mut sender = self.0.sender()?;
-            side.control.meet(2, 1);
-            send(&mut sender, side)
-        } else {
-            let mut receiver = self.0.receiver()?;
-            side.control.meet(2, 1);
-            receive(&mut receiver, side)
-        }
+        self.0.begin(role)?;
+        side.control.meet(2, 1);
+        if role.index() == 0 { send(&self.0, side) } else { receive(&self.0, side) }
     }
 }
 
-fn send(sender: &mut impl Sender, side: &mut Side) -> Result<(), SideError> {
+fn send(sender: &impl Handover, side: &mut Side) -> Result<(), SideError> {
     let clock = side.clock;
     let stamp = &side.control.mail[0].stamps[0];
-    sender.begin()?;
     let count = side.configuration.until.count.unwrap_or(u64::MAX);
     let window = side.configuration.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
     let mut opened = side.open_window();
@@ -111,7 +94,7 @@ fn send(sender: &mut impl Sender, side: &mut Side) -> Result<(), SideError> {
     Ok(())
 }
 
-fn receive(receiver: &mut impl Receiver, side: &mut Side) -> Result<(), SideError> {
+fn receive(receiver: &impl Handover, side: &mut Side) -> Result<(), SideError> {
     let stamp = &side.control.mail[0].stamps[0];
     let mut opened = side.open_window();
     let mut round = 0_u64;
@@ -151,24 +134,31 @@ mod tests {
     use super::*;
     use doorbell_harness::control::Control;
     use doorbell_harness::fake_side::side;
+    use std::sync::atomic::AtomicU64;
 
     /// Lets the sender go on by sleeping `NAPS` times in the round
     /// that ends the warm-up, and is told to stop after it.
     struct Napper {
         control: &'static Control,
-        round: u64,
+        round: AtomicU64,
     }
 
     const NAPS: u64 = 1000;
 
-    impl Receiver for Napper {
-        fn acquire(&mut self) -> Result<(), Fault> {
-            self.round += 1;
-            self.control.stop.store(u32::from(self.round > WARMUP), Release);
+    impl Handover for Napper {
+        fn release(&self) -> Result<(), Fault> {
+            unreachable!("it receives")
+        }
+        fn turn(&self) -> Result<(), Fault> {
+            unreachable!("it receives")
+        }
+        fn acquire(&self) -> Result<(), Fault> {
+            let last = self.round.fetch_add(1, Relaxed) + 1 > WARMUP;
+            self.control.stop.store(u32::from(last), Release);
             Ok(())
         }
-        fn allow(&mut self) -> Result<(), Fault> {
-            if self.round == WARMUP {
+        fn allow(&self) -> Result<(), Fault> {
+            if self.round.load(Relaxed) == WARMUP {
                 (0..NAPS).for_each(|_| std::thread::sleep(Duration::from_nanos(1)));
             }
             Ok(())
@@ -180,7 +170,7 @@ mod tests {
     #[test]
     fn the_receivers_window_is_open_before_the_sender_may_go_on() {
         let mut side = side(None, 0);
-        receive(&mut Napper { control: side.control, round: 0 }, &mut side).unwrap();
+        receive(&Napper { control: side.control, round: AtomicU64::new(0) }, &mut side).unwrap();
         // On a busy machine a nap may be over before the thread has left its CPU, which is then no switch,
         // or none by its own will.
         assert!(side.counters.voluntary_switches >= NAPS / 10, "{:?}", side.counters);

@@ -3,52 +3,36 @@
 
 use std::cell::UnsafeCell;
 
-use super::handover::{Handover, OneWay, Receiver, Sender};
-use super::{Form, Operation};
-use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site};
-use doorbell_harness::side::SideError;
-use doorbell_results::configuration::Configuration;
+use super::handover::{Handover, OneWay};
+use super::{Contexts, Explanation, Fault, Form, OpenError, Operation, PLAIN};
+use doorbell_harness::role::Role;
 
-/// Two mutexes: one handed over, one that lets the sender go on.
-#[derive(Debug)]
-pub(super) struct HandoverMutex;
-
-impl Operation for HandoverMutex {
-    fn name(&self) -> &'static str {
-        "handover-mutex"
-    }
-    fn form(&self) -> Form {
-        Form::two_sides("hand-over", 1)
-    }
-    fn joins(&self, contexts: Contexts) -> bool {
-        contexts == Contexts::Threads
-    }
-    fn usual(&self) -> bool {
-        false
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "the protocol of ptsematest: a pthread mutex from one thread to another, one way",
-            how: "The receiver sleeps in pthread_mutex_lock on a mutex that the sender holds; the \
-                sender stamps and unlocks; the receiver stamps, sleeps 200 us, and unlocks a \
-                second mutex on which the sender waits.",
-            kernel: "Unlocking a contended mutex is a FUTEX_WAKE; the woken thread takes it in user mode.",
-            limits: "A thread unlocks what another locked: undefined by POSIX, works with glibc's \
-                default mutex. Run it with --scheduler fifo and on one core as the tool does; its \
-                -a pins both threads to one CPU.",
-            sources: &["rt-tests, ptsematest.c (\"test POSIX threads mutex latency\")"],
-        }
-    }
-    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
+pub(super) const OPERATION: Operation = Operation {
+    name: "handover-mutex",
+    form: Form::two_sides("hand-over", 1),
+    explanation: Explanation {
+        summary: "the protocol of ptsematest: a pthread mutex from one thread to another, one way",
+        how: "The receiver sleeps in pthread_mutex_lock on a mutex that the sender holds; the \
+            sender stamps and unlocks; the receiver stamps, sleeps 200 us, and unlocks a \
+            second mutex on which the sender waits.",
+        kernel: "Unlocking a contended mutex is a FUTEX_WAKE; the woken thread takes it in user mode.",
+        limits: "A thread unlocks what another locked: undefined by POSIX, works with glibc's \
+            default mutex. Run it with --scheduler fifo and on one core as the tool does; its \
+            -a pins both threads to one CPU.",
+        sources: &["rt-tests, ptsematest.c (\"test POSIX threads mutex latency\")"],
+    },
+    only: Some(Contexts::Threads),
+    usual: false,
+    open: |_, _| {
         let pair: &'static [Mutex; 2] = Box::leak(Box::new([Mutex::new(), Mutex::new()]));
         // Whoever is first to come waits: the mutex to be handed over starts locked.
         lock(&pair[0]).map_err(|fault| OpenError::call("pthread_mutex_lock", fault))?;
         Ok(Box::new(OneWay(Pair(pair))))
-    }
-}
+    },
+    ..PLAIN
+};
 
 /// A mutex of the C library, of its default kind.
-#[derive(Debug)]
 struct Mutex(UnsafeCell<libc::pthread_mutex_t>);
 
 // SAFETY: pthread_mutex_t is made to be used by several threads at
@@ -79,45 +63,26 @@ fn unlock(mutex: &'static Mutex) -> Result<(), Fault> {
     }
 }
 
-#[derive(Debug)]
 struct Pair(&'static [Mutex; 2]);
 
-/// One side's view of both mutexes.
-#[derive(Debug)]
-struct End(&'static [Mutex; 2]);
-
 impl Handover for Pair {
-    type Sender = End;
-    type Receiver = End;
-    fn sender(&self) -> Result<End, SideError> {
-        Ok(End(self.0))
-    }
-    fn receiver(&self) -> Result<End, SideError> {
-        Ok(End(self.0))
-    }
-}
-
-impl Sender for End {
-    fn begin(&mut self) -> Result<(), Fault> {
-        lock(&self.0[1])
+    fn begin(&self, role: Role) -> Result<(), Fault> {
+        if role.index() == 0 { lock(&self.0[1]) } else { Ok(()) }
     }
     #[inline]
-    fn release(&mut self) -> Result<(), Fault> {
+    fn release(&self) -> Result<(), Fault> {
         unlock(&self.0[0])
     }
     #[inline]
-    fn turn(&mut self) -> Result<(), Fault> {
+    fn turn(&self) -> Result<(), Fault> {
         lock(&self.0[1])
     }
-}
-
-impl Receiver for End {
     #[inline]
-    fn acquire(&mut self) -> Result<(), Fault> {
+    fn acquire(&self) -> Result<(), Fault> {
         lock(&self.0[0])
     }
     #[inline]
-    fn allow(&mut self) -> Result<(), Fault> {
+    fn allow(&self) -> Result<(), Fault> {
         unlock(&self.0[1])
     }
 }

@@ -9,60 +9,42 @@ use std::time::Duration;
 
 use super::alone::batch;
 use super::figures::figure;
-use super::{Form, Operation};
-use crate::mechanism::{Explanation, Links, OpenError, Site};
+use super::{Explanation, Form, Links, Operation, PLAIN};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
 use doorbell_machine::clock::Now;
-use doorbell_results::configuration::Configuration;
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Figure, Record};
-
-#[derive(Debug)]
-pub(super) struct LineCas;
 
 const PING: u32 = 0;
 const PONG: u32 = 1;
 
-impl Operation for LineCas {
-    fn name(&self) -> &'static str {
-        "line-cas"
-    }
-    fn form(&self) -> Form {
-        Form::two_sides("round", 1000)
-    }
-    fn usual(&self) -> bool {
-        false
-    }
-    fn shares_a_core(&self) -> bool {
-        false
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "the protocol of core-to-core-latency: compare-and-swap on one line by two \
-                cores in turn",
-            how: "One side swaps PING for PONG, the other PONG for PING, each trying until it \
-                succeeds; nothing else is in the loop. A sample is the time of a batch of round \
-                trips divided by its size.",
-            kernel: "Nothing. Every failed try still fetches the line for writing, so this is a \
-                contended line's cost.",
-            limits: "Two cores only: on one, each side would spin out its time slice. The tool \
-                prints half a round trip.",
-            sources: &["core-to-core-latency 1.2.0, bench/cas.rs"],
-        }
-    }
-    fn open(&self, site: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
-        Ok(Box::new(Line(&site.word()?.0)))
-    }
-    fn classic(&self, record: &Record) -> Option<Figure> {
+pub(super) const OPERATION: Operation = Operation {
+    name: "line-cas",
+    form: Form::two_sides("round", 1000),
+    explanation: Explanation {
+        summary: "the protocol of core-to-core-latency: compare-and-swap on one line by two \
+            cores in turn",
+        how: "One side swaps PING for PONG, the other PONG for PING, each trying until it \
+            succeeds; nothing else is in the loop. A sample is the time of a batch of round \
+            trips divided by its size.",
+        kernel: "Nothing. Every failed try still fetches the line for writing, so this is a \
+            contended line's cost.",
+        limits: "Two cores only: on one, each side would spin out its time slice. The tool \
+            prints half a round trip.",
+        sources: &["core-to-core-latency 1.2.0, bench/cas.rs"],
+    },
+    usual: false,
+    shares_a_core: false,
+    open: |site, _| Ok(Box::new(Line(&site.word()?.0))),
+    classic: |record| {
         let mean = record.series.get(&Quantity::Operation)?.mean_ns;
         let formula = "mean round trip / 2";
         Some(figure("core-to-core-latency as printed", mean / 2.0, "ns", formula))
-    }
-}
+    },
+    ..PLAIN
+};
 
-#[derive(Debug)]
 struct Line(&'static AtomicU32);
 
 impl Line {

@@ -7,12 +7,13 @@
 //! batches ([`Pattern::Operation`](doorbell_results::configuration::Pattern::Operation)). There are
 //! two kinds. An operation of one side (`alone`) is a call or an instruction sequence repeated; an
 //! operation of two sides is a protocol that makes the kernel switch between them, either in
-//! lockstep (`exchange`) or each as fast as it is let (`side_by_side`).
+//! lockstep (`exchange`) or each as fast as it is let (`stream`, `yields`).
 //!
 //! How many switches a protocol makes is never assumed: [`figures`] divides by the count the kernel
 //! kept. Adding an operation is adding a file here and one line in [`all`].
 
-use crate::mechanism::{Contexts, Explanation, Host, Links, OpenError, Site, Unavailable};
+// Also what the files here are made of.
+use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site, Unavailable, Word};
 use doorbell_harness::scheduler::may_enter;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::nearest::{self, Unknown};
@@ -26,7 +27,7 @@ mod count;
 mod echo_tcp;
 mod exchange;
 mod family;
-pub mod figures;
+mod figures;
 mod futex_wake_all;
 mod getppid;
 mod gettid;
@@ -41,11 +42,11 @@ mod line_cas;
 mod message_queue;
 mod page_fault_anonymous;
 mod page_fault_file;
+mod pages;
 mod pipes;
 mod preempt;
 mod read_nothing;
 mod semaphore_set;
-mod side_by_side;
 mod signal_self;
 mod stream;
 mod stream_mq;
@@ -53,15 +54,14 @@ mod stream_pipe;
 mod switch_futex;
 mod switch_pipe;
 mod switch_yield;
-mod system_call;
 mod timectxsw;
 mod timed;
 mod timetctxsw2;
 mod touch;
 mod turns_semop;
+mod yields;
 
 pub use family::Operations;
-use system_call::Bare;
 
 /// Who takes part in an operation, and what is counted.
 #[derive(Debug, Clone, Copy)]
@@ -85,123 +85,109 @@ impl Form {
     }
 }
 
+/// Sets an operation up in the trial's host, before the sides exist.
+type Opens = fn(&Site, &Configuration) -> Result<Box<dyn Links>, OpenError>;
+
 /// Something of the kernel or the CPU that is timed.
-pub trait Operation: Sync {
+#[derive(Debug)]
+pub struct Operation {
     /// The name on the command line and in result files.
-    fn name(&self) -> &'static str;
-    /// Who takes part, and what is counted.
-    fn form(&self) -> Form;
+    pub name: &'static str,
+    pub form: Form,
     /// The text of `doorbell explain`.
-    fn explanation(&self) -> Explanation;
-    /// Whether it can be run between sides of this kind.
-    fn joins(&self, contexts: Contexts) -> bool {
-        let _ = contexts;
-        true
-    }
+    pub explanation: Explanation,
+    /// The only kind of sides between which it can be run, if it is not both.
+    only: Option<Contexts>,
     /// Whether this machine has it.
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        let _ = host;
-        Ok(())
-    }
-    /// Sets it up in the trial's host, before the sides exist.
-    fn open(&self, site: &Site, configuration: &Configuration) -> Result<Box<dyn Links>, OpenError>;
+    pub available: fn() -> Result<(), Unavailable>,
+    open: Opens,
     /// Whether it is part of a run that names no operation: the
     /// protocols of other tools are for comparisons with them.
-    fn usual(&self) -> bool {
-        true
-    }
+    pub usual: bool,
     /// Whether both sides can share one CPU and still get on.
-    fn shares_a_core(&self) -> bool {
-        true
-    }
+    pub shares_a_core: bool,
     /// Whether it makes page faults, so that its time is also told by fault.
-    fn faults(&self) -> bool {
-        false
-    }
+    faults: bool,
     /// The figure of the tool whose protocol this is, as that tool computes it from the same run.
-    fn classic(&self, record: &Record) -> Option<Figure> {
-        let _ = record;
-        None
-    }
+    classic: fn(&Record) -> Option<Figure>,
 }
 
-impl dyn Operation {
+/// What an operation is that says nothing else of itself.
+const PLAIN: Operation = Operation {
+    name: "",
+    form: Form::alone("", 1),
+    explanation: Explanation { summary: "", how: "", kernel: "", limits: "", sources: &[] },
+    only: None,
+    available: || Ok(()),
+    open: |_, _| Err(OpenError::call("open", "this operation opens nothing")),
+    usual: true,
+    shares_a_core: true,
+    faults: false,
+    classic: |_| None,
+};
+
+impl Operation {
+    /// Whether it can be run between sides of this kind.
+    pub fn joins(&self, contexts: Contexts) -> bool {
+        self.only.is_none_or(|only| only == contexts)
+    }
     /// What it is, as it is stored with what was measured.
     pub fn subject(&self) -> Subject {
-        let Form { two_sided, unit, .. } = self.form();
-        Subject::Operation { two_sided, unit: unit.to_owned() }
+        Subject::Operation { two_sided: self.form.two_sided, unit: self.form.unit.to_owned() }
     }
     /// Whether `configuration` can be run here, and what is lacking if not: the operation itself,
     /// its kind of sides, or the right to the scheduling policy.
-    pub fn fits(&self, configuration: &Configuration, host: &Host) -> Result<(), Unavailable> {
+    pub fn fits(&self, configuration: &Configuration) -> Result<(), Unavailable> {
         if !self.joins(configuration.contexts) {
-            return Err(Unavailable::because(format!(
-                "{} does not join {:?}",
-                self.name(),
-                configuration.contexts
-            )));
+            let contexts = configuration.contexts;
+            return Err(Unavailable::because(format!("{} does not join {contexts:?}", self.name)));
         }
         may_enter(configuration.scheduler, &configuration.placement)
             .map_err(|refused| Unavailable::because(refused.to_string()))?;
-        self.available(host)
+        (self.available)()
     }
 }
 
 /// Every operation, in the order `doorbell list` shows. The one list to extend.
 // A crate that inlined it would compile every loop behind it once more.
 #[inline(never)]
-pub fn all() -> &'static [&'static dyn Operation] {
+pub fn all() -> &'static [&'static Operation] {
     &[
-        &clock_read::ClockRead,
-        &cache_line::CacheLink,
-        &Bare(getppid::Getppid),
-        &Bare(gettid::Gettid),
-        &Bare(gettid_syscall::GettidSyscall),
-        &read_nothing::ReadNothing,
-        &page_fault_anonymous::PageFaultAnonymous,
-        &page_fault_file::PageFaultFile,
-        &signal_self::SignalSelf,
-        &switch_yield::SwitchYield,
-        &switch_futex::SwitchFutex,
-        &switch_pipe::SwitchPipe,
-        &context1::Context1,
-        &timectxsw::Timectxsw,
-        &timetctxsw2::Timetctxsw2,
-        &touch::Touch,
-        &line_cas::LineCas,
-        &handover_mutex::HandoverMutex,
-        &handover_semop::HandoverSemop,
-        &handover_mq::HandoverMq,
-        &handover_signal::HandoverSignal,
-        &stream_pipe::StreamPipe,
-        &stream_mq::StreamMq,
-        &turns_semop::TurnsSemop,
-        &echo_tcp::EchoTcp,
-        &futex_wake_all::FutexWakeAll,
-        &hackbench::Hackbench,
-        &preempt::Preempt::UintrTimer,
-        &preempt::Preempt::SignalTimer,
-        &preempt::Preempt::Timerfd,
-        &preempt::Preempt::Watcher,
+        &clock_read::OPERATION,
+        &cache_line::OPERATION,
+        &getppid::OPERATION,
+        &gettid::OPERATION,
+        &gettid_syscall::OPERATION,
+        &read_nothing::OPERATION,
+        &page_fault_anonymous::OPERATION,
+        &page_fault_file::OPERATION,
+        &signal_self::OPERATION,
+        &switch_yield::OPERATION,
+        &switch_futex::OPERATION,
+        &switch_pipe::OPERATION,
+        &context1::OPERATION,
+        &timectxsw::OPERATION,
+        &timetctxsw2::OPERATION,
+        &touch::OPERATION,
+        &line_cas::OPERATION,
+        &handover_mutex::OPERATION,
+        &handover_semop::OPERATION,
+        &handover_mq::OPERATION,
+        &handover_signal::OPERATION,
+        &stream_pipe::OPERATION,
+        &stream_mq::OPERATION,
+        &turns_semop::OPERATION,
+        &echo_tcp::OPERATION,
+        &futex_wake_all::OPERATION,
+        &hackbench::OPERATION,
+        &preempt::UINTR_TIMER,
+        &preempt::SIGNAL_TIMER,
+        &preempt::TIMERFD,
+        &preempt::WATCHER,
     ]
 }
 
 /// The operation called `name`, or the nearest name if there is none.
-pub fn find(name: &str) -> Result<&'static dyn Operation, Unknown> {
-    nearest::find("operation", all().iter().copied(), |operation| operation.name(), name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn every_name_is_found_and_none_is_used_twice_or_by_a_mechanism() {
-        let mut names: BTreeSet<&str> = crate::mechanism::all().iter().map(|entry| entry.name()).collect();
-        for operation in all() {
-            assert!(names.insert(operation.name()), "{} is used twice", operation.name());
-            assert_eq!(find(operation.name()).unwrap().name(), operation.name());
-        }
-    }
+pub fn find(name: &str) -> Result<&'static Operation, Unknown> {
+    nearest::find("operation", all().iter().copied(), |operation| operation.name, name)
 }

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two pipes, one each way, and messages of a few bytes.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use rustix::io::Errno;
+use rustix::io::{read, retry_on_intr, write};
 
 use crate::mechanism::{Fault, OpenError};
 use doorbell_harness::role::Role;
 use doorbell_harness::side::SideError;
 
 /// Both pipes, open before the sides part.
-#[derive(Debug)]
 pub(super) struct Pipes {
     there: (OwnedFd, OwnedFd),
     back: (OwnedFd, OwnedFd),
 }
 
 /// What one side reads from and writes to.
-#[derive(Debug)]
 pub(super) struct PipeEnd {
     reads: OwnedFd,
     writes: OwnedFd,
@@ -47,27 +45,19 @@ impl PipeEnd {
     /// Writes a whole message; a pipe takes it at once or not at all (PIPE_BUF).
     #[inline(always)]
     pub(super) fn send(&self, message: &[u8]) -> Result<(), Fault> {
-        loop {
-            match rustix::io::write(self.writes.as_fd(), message) {
-                Ok(written) if written == message.len() => return Ok(()),
-                Ok(written) => {
-                    return Err(Fault::new("write", format!("{written} of {} bytes", message.len())));
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(Fault::new("write", error)),
-            }
+        match retry_on_intr(|| write(&self.writes, message)) {
+            Ok(written) if written == message.len() => Ok(()),
+            Ok(written) => Err(Fault::new("write", format!("{written} of {} bytes", message.len()))),
+            Err(error) => Err(Fault::new("write", error)),
         }
     }
 
     #[inline(always)]
     pub(super) fn receive(&self, message: &mut [u8]) -> Result<(), Fault> {
-        loop {
-            match rustix::io::read(self.reads.as_fd(), &mut *message) {
-                Ok(read) if read == message.len() => return Ok(()),
-                Ok(read) => return Err(Fault::new("read", format!("{read} of {} bytes", message.len()))),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(Fault::new("read", error)),
-            }
+        match retry_on_intr(|| read(&self.reads, &mut *message)) {
+            Ok(read) if read == message.len() => Ok(()),
+            Ok(read) => Err(Fault::new("read", format!("{read} of {} bytes", message.len()))),
+            Err(error) => Err(Fault::new("read", error)),
         }
     }
 }

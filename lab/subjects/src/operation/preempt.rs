@@ -19,17 +19,16 @@ use rustix::time::{
 };
 use user_interrupts::{Backend, Calls, Receiver};
 
-use super::{Form, Operation};
-use crate::mechanism::{Contexts, Explanation, Fault, Host, Links, OpenError, Site, Unavailable};
+use super::{Contexts, Explanation, Fault, Form, Links, OpenError, Operation, PLAIN, Unavailable};
+use crate::mechanism::c_call::{ThreadTimer, handle};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
 use doorbell_machine::clock::{Now, monotonic_ns};
-use doorbell_results::configuration::Configuration;
 
 /// Who interrupts the thread that computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Preempt {
+enum Preempt {
     /// Its own timer, in user mode.
     UintrTimer,
     /// Its own timer, by a signal.
@@ -66,54 +65,66 @@ extern "C" fn on_signal(_: libc::c_int) {
     fires();
 }
 
-impl Operation for Preempt {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::UintrTimer => "preempt-uintr-timer",
-            Self::SignalTimer => "preempt-signal-timer",
-            Self::Timerfd => "preempt-timerfd",
-            Self::Watcher => "preempt-watcher",
-        }
-    }
-    fn form(&self) -> Form {
-        match self {
-            Self::UintrTimer | Self::SignalTimer => Form::alone("preemption", 1),
-            Self::Timerfd | Self::Watcher => Form::two_sides("preemption", 1),
-        }
-    }
-    fn joins(&self, contexts: Contexts) -> bool {
-        contexts == Contexts::Threads
-    }
-    fn usual(&self) -> bool {
-        false
-    }
-    fn shares_a_core(&self) -> bool {
-        *self != Self::Watcher
-    }
-    fn explanation(&self) -> Explanation {
-        let (summary, kernel) = match self {
-            Self::UintrTimer => (
-                "a thread that computes is interrupted by its own timer, in user mode, without a signal",
-                "The timer's interrupt posts to the thread as SENDUIPI would; the CPU runs the \
-                 handler on the way back to user mode.",
-            ),
-            Self::SignalTimer => (
-                "a thread that computes is interrupted by its own timer's signal",
-                "The timer's interrupt queues the signal; the way back to user mode builds its \
-                 frame, and the handler ends by sigreturn.",
-            ),
-            Self::Timerfd => (
-                "a thread that computes is signalled by one that sleeps on a timerfd",
-                "The timer's interrupt wakes the sleeper, which signals: on one core two switches, \
-                 over two an interrupt of the other core.",
-            ),
-            Self::Watcher => (
-                "a thread that computes is signalled by one that spins on the clock",
-                "The signal interrupts the other core, whose way back to user mode runs the \
-                 handler. The watcher's core does nothing else.",
-            ),
-        };
-        Explanation {
+pub(super) const UINTR_TIMER: Operation = Operation {
+    name: "preempt-uintr-timer",
+    available: || {
+        user_interrupts::can_start(&[Backend::Hardware]).map(drop).map_err(|error| {
+            Unavailable::because(format!(
+                "{error}; `doorbell vm run --accel uintr --driver` has a CPU and the driver"
+            ))
+        })
+    },
+    open: |_, _| {
+        user_interrupts::start(&[Backend::Hardware]).map_err(OpenError::of("uintr_start"))?;
+        open(Preempt::UintrTimer)
+    },
+    ..preemption(
+        Form::alone("preemption", 1),
+        "a thread that computes is interrupted by its own timer, in user mode, without a signal",
+        "The timer's interrupt posts to the thread as SENDUIPI would; the CPU runs the handler on the \
+         way back to user mode.",
+    )
+};
+
+pub(super) const SIGNAL_TIMER: Operation = Operation {
+    name: "preempt-signal-timer",
+    open: |_, _| open(Preempt::SignalTimer),
+    ..preemption(
+        Form::alone("preemption", 1),
+        "a thread that computes is interrupted by its own timer's signal",
+        "The timer's interrupt queues the signal; the way back to user mode builds its frame, and the \
+         handler ends by sigreturn.",
+    )
+};
+
+pub(super) const TIMERFD: Operation = Operation {
+    name: "preempt-timerfd",
+    open: |_, _| open(Preempt::Timerfd),
+    ..preemption(
+        Form::two_sides("preemption", 1),
+        "a thread that computes is signalled by one that sleeps on a timerfd",
+        "The timer's interrupt wakes the sleeper, which signals: on one core two switches, over two an \
+         interrupt of the other core.",
+    )
+};
+
+pub(super) const WATCHER: Operation = Operation {
+    name: "preempt-watcher",
+    shares_a_core: false,
+    open: |_, _| open(Preempt::Watcher),
+    ..preemption(
+        Form::two_sides("preemption", 1),
+        "a thread that computes is signalled by one that spins on the clock",
+        "The signal interrupts the other core, whose way back to user mode runs the handler. The \
+         watcher's core does nothing else.",
+    )
+};
+
+/// What all of them are.
+const fn preemption(form: Form, summary: &'static str, kernel: &'static str) -> Operation {
+    Operation {
+        form,
+        explanation: Explanation {
             summary,
             how: "The thread requests an interrupt in 100 us and reads its clock until the handler \
                 has run. Lateness: from the requested time to the handler's reading of the clock. \
@@ -123,31 +134,20 @@ impl Operation for Preempt {
                 timer takes a duration, so that the entry into that call counts as lateness. All \
                 handlers only read the clock and store it.",
             sources: &["timer_create(2), timerfd_create(2)", "uintr/driver/timer.c; uintr(3)"],
-        }
-    }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
-        if *self != Self::UintrTimer {
-            return Ok(());
-        }
-        let lacking = |error| {
-            Unavailable::because(format!(
-                "{error}; `doorbell vm run --accel uintr --driver` has a CPU and the driver"
-            ))
-        };
-        user_interrupts::can_start(&[Backend::Hardware]).map(drop).map_err(lacking)
-    }
-    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
-        if *self == Self::UintrTimer {
-            user_interrupts::start(&[Backend::Hardware]).map_err(OpenError::of("uintr_start"))?;
-        }
-        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
-            .map_err(OpenError::of("timerfd_create"))?;
-        Ok(Box::new(Preemption { by: *self, timer, due: AtomicU64::new(0), thread: AtomicI32::new(0) }))
+        },
+        only: Some(Contexts::Threads),
+        usual: false,
+        ..PLAIN
     }
 }
 
+fn open(by: Preempt) -> Result<Box<dyn Links>, OpenError> {
+    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
+        .map_err(OpenError::of("timerfd_create"))?;
+    Ok(Box::new(Preemption { by, timer, due: AtomicU64::new(0), thread: AtomicI32::new(0) }))
+}
+
 /// What both sides, threads of one process, know.
-#[derive(Debug)]
 struct Preemption {
     by: Preempt,
     timer: OwnedFd,
@@ -185,18 +185,8 @@ impl Links for Preemption {
 /// What interrupts the thread, as far as it is the thread's own.
 enum Own {
     Receiver(Receiver),
-    Timer(Timer),
+    Timer(ThreadTimer),
     Nothing,
-}
-
-/// A timer of the kernel that signals the thread that made it.
-struct Timer(libc::timer_t);
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        // SAFETY: the timer is ours and not used after this.
-        unsafe { libc::timer_delete(self.0) };
-    }
 }
 
 /// What a call returned, as a fault of `call`.
@@ -214,27 +204,12 @@ impl Preemption {
             receiver.unmask();
             return Ok(Own::Receiver(receiver));
         }
-        // SAFETY: sigaction is plain data, valid when zero: no flags, an empty mask.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        action.sa_flags = libc::SA_RESTART;
-        // SAFETY: `action` lives through the call; the handler reads the clock and writes an atomic, both
-        // async-signal-safe. JUSTIFICATION: rustix leaves signal handlers to libc.
-        done("sigaction", unsafe { libc::sigaction(SIGNAL, &raw const action, ptr::null_mut()) })?;
+        // SAFETY: the handler reads the clock and writes an atomic, both async-signal-safe.
+        unsafe { handle(SIGNAL, on_signal, libc::SA_RESTART) }.map_err(Fault::of("sigaction"))?;
         if self.by != Preempt::SignalTimer {
             return Ok(Own::Nothing);
         }
-        // SAFETY: `sigevent` is plain data, valid when zero.
-        let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
-        event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_signo = SIGNAL;
-        event.sigev_notify_thread_id = self.thread.load(Relaxed);
-        let mut timer = ptr::null_mut();
-        // SAFETY: event and timer live through the call.
-        // JUSTIFICATION: rustix has no POSIX timers.
-        let made = unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) };
-        done("timer_create", made)?;
-        Ok(Own::Timer(Timer(timer)))
+        Ok(ThreadTimer::new(SIGNAL).map(Own::Timer).map_err(Fault::of("timer_create"))?)
     }
 
     /// Has whoever interrupts do so at `due`.

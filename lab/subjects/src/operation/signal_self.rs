@@ -3,15 +3,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::alone::{Alone, Bench, Solo};
-use super::{Form, Operation};
-use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
-use doorbell_harness::side::{Side, SideError};
-use doorbell_results::configuration::Configuration;
-
-/// `tgkill` to the calling thread, delivered to a handler.
-#[derive(Debug)]
-pub(super) struct SignalSelf;
+use super::alone::{Bench, alone};
+use super::{Explanation, Fault, Form, Operation, PLAIN};
+use crate::mechanism::c_call::handle;
+use doorbell_harness::side::SideError;
 
 /// Signals handled by this process; one trial runs in it.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
@@ -20,52 +15,34 @@ extern "C" fn count(_: libc::c_int) {
     HANDLED.fetch_add(1, Relaxed);
 }
 
-impl Operation for SignalSelf {
-    fn name(&self) -> &'static str {
-        "signal-self"
-    }
-    fn form(&self) -> Form {
-        Form::alone("signal", 100)
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "signal to the calling thread, through a handler",
-            how: "tgkill(SIGUSR1) to itself in a loop; the handler counts, and the count must \
-                equal the signals sent.",
-            kernel: "Queues the signal, finds it pending on the way back to user mode, builds a \
-                frame on the stack, runs the handler, and comes back through sigreturn: three \
-                kernel entries' worth of work.",
-            limits: "Percentiles are those of batch averages.",
-            sources: &["signal(7), sigreturn(2)", "lmbench lat_sig catch"],
-        }
-    }
-    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
-        Ok(Box::new(Solo(Self)))
-    }
+pub(super) const OPERATION: Operation = Operation {
+    name: "signal-self",
+    form: Form::alone("signal", 100),
+    explanation: Explanation {
+        summary: "signal to the calling thread, through a handler",
+        how: "tgkill(SIGUSR1) to itself in a loop; the handler counts, and the count must \
+            equal the signals sent.",
+        kernel: "Queues the signal, finds it pending on the way back to user mode, builds a \
+            frame on the stack, runs the handler, and comes back through sigreturn: three \
+            kernel entries' worth of work.",
+        limits: "Percentiles are those of batch averages.",
+        sources: &["signal(7), sigreturn(2)", "lmbench lat_sig catch"],
+    },
+    open: |_, _| alone(|_| set_up()),
+    ..PLAIN
+};
+
+fn set_up() -> Result<Signals, SideError> {
+    // SAFETY: the handler only increments an atomic, which is async-signal-safe.
+    unsafe { handle(libc::SIGUSR1, count, 0) }.map_err(Fault::of("sigaction"))?;
+    HANDLED.store(0, Relaxed);
+    Ok(Signals {
+        process: rustix::process::getpid().as_raw_nonzero().get(),
+        thread: rustix::thread::gettid().as_raw_nonzero().get(),
+    })
 }
 
-impl Alone for SignalSelf {
-    type Bench = Signals;
-    fn set_up(&self, _: &Side) -> Result<Signals, SideError> {
-        // SAFETY: sigaction is plain data, valid when zero: no flags, an empty mask.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        let handler: extern "C" fn(libc::c_int) = count;
-        action.sa_sigaction = handler as libc::sighandler_t;
-        // SAFETY: `action` lives through the call, and the handler only increments an atomic, which is
-        // async-signal-safe. JUSTIFICATION: rustix leaves signal handlers to libc.
-        if unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) } != 0 {
-            return Err(Fault::new("sigaction", std::io::Error::last_os_error()).into());
-        }
-        HANDLED.store(0, Relaxed);
-        Ok(Signals {
-            process: rustix::process::getpid().as_raw_nonzero().get(),
-            thread: rustix::thread::gettid().as_raw_nonzero().get(),
-        })
-    }
-}
-
-#[derive(Debug)]
-pub(super) struct Signals {
+struct Signals {
     process: libc::pid_t,
     thread: libc::pid_t,
 }

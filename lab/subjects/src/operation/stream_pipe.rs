@@ -1,61 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! stress-ng's `--switch-method pipe`: bytes through a pipe that holds one.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-use super::figures::{figure, window};
+use super::figures::assumed;
 use super::stream::{Stream, Turns};
-use super::{Form, Operation};
-use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
-use doorbell_results::configuration::Configuration;
-use doorbell_results::record::{Figure, Record};
+use super::{Explanation, Fault, Form, OpenError, Operation, PLAIN};
 
-/// A pipe of one packet.
-#[derive(Debug)]
-pub(super) struct StreamPipe;
-
-impl Operation for StreamPipe {
-    fn name(&self) -> &'static str {
-        "stream-pipe"
-    }
-    fn form(&self) -> Form {
-        Form::two_sides("write", 100)
-    }
-    fn usual(&self) -> bool {
-        false
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "the protocol of stress-ng --switch-method pipe: bytes one way through a pipe \
-                that holds one",
-            how: "One side writes single bytes into a pipe in packet mode cut down to one page, \
-                the other reads them: a packet fills the page, so each write waits for the read \
-                before it.",
-            kernel: "A write into a full pipe sleeps until the reader has emptied it; the reader \
-                sleeps while it is empty.",
-            limits: "stress-ng calls a write one switch; on one core the kernel makes up to two of it.",
-            sources: &["stress-ng, stress-switch.c"],
-        }
-    }
-    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
+pub(super) const OPERATION: Operation = Operation {
+    name: "stream-pipe",
+    form: Form::two_sides("write", 100),
+    explanation: Explanation {
+        summary: "the protocol of stress-ng --switch-method pipe: bytes one way through a pipe \
+            that holds one",
+        how: "One side writes single bytes into a pipe in packet mode cut down to one page, the \
+            other reads them: a packet fills the page, so each write waits for the read before it.",
+        kernel: "A write into a full pipe sleeps until the reader has emptied it; the reader \
+            sleeps while it is empty.",
+        limits: "stress-ng calls a write one switch; on one core the kernel makes up to two of it.",
+        sources: &["stress-ng, stress-switch.c"],
+    },
+    usual: false,
+    open: |_, _| {
         let (reads, writes) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT)
             .map_err(|error| OpenError::call("pipe2(O_DIRECT)", error))?;
         // Rounded up to one page by the kernel.
         fcntl_setpipe_size(&writes, 1).map_err(|error| OpenError::call("fcntl(F_SETPIPE_SZ)", error))?;
         Ok(Box::new(Turns(Packets { reads, writes })))
-    }
-    fn classic(&self, record: &Record) -> Option<Figure> {
-        let (window, rounds) = window(record)?;
-        let formula = format!("{window} ns / ({rounds} writes), assumed");
-        Some(figure("stress-ng as printed", window / rounds, "ns", formula))
-    }
-}
+    },
+    classic: |record| assumed(record, "stress-ng as printed", 1, "writes"),
+    ..PLAIN
+};
 
-#[derive(Debug)]
 struct Packets {
     reads: OwnedFd,
     writes: OwnedFd,
@@ -64,18 +44,12 @@ struct Packets {
 impl Stream for Packets {
     #[inline]
     fn lead(&self) -> Result<(), Fault> {
-        loop {
-            match rustix::io::write(self.writes.as_fd(), b"_") {
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(Fault::new("write", error)),
-            }
-        }
+        retry_on_intr(|| write(&self.writes, b"_")).map(drop).map_err(Fault::of("write"))
     }
 
     #[inline]
     fn follow(&self) -> Result<(), Fault> {
-        match rustix::io::read(self.reads.as_fd(), &mut [0_u8; 1]) {
+        match read(&self.reads, &mut [0_u8; 1]) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(Fault::new("read", error)),
         }

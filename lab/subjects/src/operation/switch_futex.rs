@@ -6,64 +6,34 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
-use super::exchange::{Duo, End, Exchange};
-use super::{Form, Operation};
-use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site, Word};
-use doorbell_harness::role::Role;
-use doorbell_harness::side::SideError;
-use doorbell_results::configuration::Configuration;
+use super::exchange::{End, exchange};
+use super::{Contexts, Explanation, Fault, Form, Operation, PLAIN, Word};
 
-/// Two futex words, one each way.
-#[derive(Debug)]
-pub(super) struct SwitchFutex;
-
-impl Operation for SwitchFutex {
-    fn name(&self) -> &'static str {
-        "switch-futex"
-    }
-    fn form(&self) -> Form {
-        Form::two_sides("round", 1)
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "switch by futex: one wake-up there, one back",
-            how: "Each side counts up a word, wakes the other on it, and sleeps on the other's \
-                word; threads use the private key. A round is there and back.",
-            kernel: "FUTEX_WAKE moves the sleeper to a run queue; FUTEX_WAIT compares, queues and \
-                schedules away.",
-            limits: "A round is two switches and four calls; the figure per switch is the window \
-                divided by the switches counted, calls included.",
-            sources: &["futex(2)", "Linux kernel/futex/waitwake.c"],
-        }
-    }
-    fn open(&self, site: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
+pub(super) const OPERATION: Operation = Operation {
+    name: "switch-futex",
+    form: Form::two_sides("round", 1),
+    explanation: Explanation {
+        summary: "switch by futex: one wake-up there, one back",
+        how: "Each side counts up a word, wakes the other on it, and sleeps on the other's \
+            word; threads use the private key. A round is there and back.",
+        kernel: "FUTEX_WAKE moves the sleeper to a run queue; FUTEX_WAIT compares, queues and \
+            schedules away.",
+        limits: "A round is two switches and four calls; the figure per switch is the window \
+            divided by the switches counted, calls included.",
+        sources: &["futex(2)", "Linux kernel/futex/waitwake.c"],
+    },
+    open: |site, _| {
         let flags = if site.contexts() == Contexts::Threads { Flags::PRIVATE } else { Flags::empty() };
-        Ok(Box::new(Duo(Words { words: [site.word()?, site.word()?], flags })))
-    }
-}
-
-#[derive(Debug)]
-struct Words {
-    words: [&'static Word; 2],
-    flags: Flags,
-}
-
-impl Exchange for Words {
-    type End = WordEnd;
-    fn end(&self, role: Role) -> Result<WordEnd, SideError> {
-        let own = role.index();
-        Ok(WordEnd {
-            given: self.words[own],
-            taken: self.words[1 - own],
-            flags: self.flags,
-            gave: 0,
-            took: 0,
+        let words = [site.word()?, site.word()?];
+        exchange(move |role| {
+            let own = role.index();
+            Ok(WordEnd { given: words[own], taken: words[1 - own], flags, gave: 0, took: 0 })
         })
-    }
-}
+    },
+    ..PLAIN
+};
 
 /// One side: the word it counts up, and the one it sleeps on.
-#[derive(Debug)]
 struct WordEnd {
     given: &'static Word,
     taken: &'static Word,

@@ -7,81 +7,52 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::thread::futex::{self, Flags};
 use rustix::thread::sched_yield;
 
-use super::exchange::{Duo, End, Exchange};
-use super::figures::{figure, window};
-use super::{Form, Operation};
-use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site, Word};
-use doorbell_harness::role::Role;
-use doorbell_harness::side::SideError;
-use doorbell_results::configuration::Configuration;
-use doorbell_results::record::{Figure, Record};
-
-/// `timectxsw` between processes, `timetctxsw` between threads, `timectxswws` with a working set.
-#[derive(Debug)]
-pub(super) struct Timectxsw;
+use super::exchange::{End, exchange};
+use super::figures::assumed;
+use super::{Contexts, Explanation, Fault, Form, Operation, PLAIN, Word};
 
 /// What the leader stores before it wakes, and the follower sleeps on.
 const LEADERS: u32 = 0xA;
 /// What the follower stores before it wakes, and the leader sleeps on.
 const FOLLOWERS: u32 = 0xB;
 
-impl Operation for Timectxsw {
-    fn name(&self) -> &'static str {
-        "timectxsw"
-    }
-    fn form(&self) -> Form {
-        Form::two_sides("round", 1)
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "the protocol of timectxsw (threads: timetctxsw; working set: timectxswws)",
-            how: "One shared futex word holds A or B. A side stores its value, wakes until \
-                somebody was woken, yields, and waits on the other's value until a wait succeeds; \
-                every call that did not do is followed by sched_yield and tried again. With \
-                --working-set both sides write the same memory each time.",
-            kernel: "A mixture of wake-ups, sleeps and yields whose proportion depends on timing.",
-            limits: "The tool divides its time by four switches a loop. The kernel made six in one \
-                published count, ten in another, two on two cores: both quotients are shown, the \
-                tool's and the counted one. The tool subtracts two working-set writes a loop; the \
-                row `touch` shows what one costs alone.",
-            sources: &["tsuna/contextswitch, timectxsw.c, timetctxsw.c, timectxswws.c; issue 3 there"],
-        }
-    }
-    fn open(&self, site: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
+pub(super) const OPERATION: Operation = Operation {
+    name: "timectxsw",
+    form: Form::two_sides("round", 1),
+    explanation: Explanation {
+        summary: "the protocol of timectxsw (threads: timetctxsw; working set: timectxswws)",
+        how: "One shared futex word holds A or B. A side stores its value, wakes until \
+            somebody was woken, yields, and waits on the other's value until a wait succeeds; \
+            every call that did not do is followed by sched_yield and tried again. With \
+            --working-set both sides write the same memory each time.",
+        kernel: "A mixture of wake-ups, sleeps and yields whose proportion depends on timing.",
+        limits: "The tool divides its time by four switches a loop. The kernel made six in one \
+            published count, ten in another, two on two cores: both quotients are shown, the \
+            tool's and the counted one. The tool subtracts two working-set writes a loop; the \
+            row `touch` shows what one costs alone.",
+        sources: &["tsuna/contextswitch, timectxsw.c, timetctxsw.c, timectxswws.c; issue 3 there"],
+    },
+    open: |site, _| {
         let word = site.word()?;
         word.store(LEADERS, Relaxed);
-        Ok(Box::new(Duo(OneWord(word))))
-    }
-    fn classic(&self, record: &Record) -> Option<Figure> {
-        let (window, rounds) = window(record)?;
+        // The follower of the original sleeps on the value the leader stores, the leader on the follower's.
+        exchange(move |role| {
+            let [own, sleeps_on] =
+                if role.index() == 0 { [LEADERS, FOLLOWERS] } else { [FOLLOWERS, LEADERS] };
+            Ok(WordEnd { word, own, sleeps_on })
+        })
+    },
+    classic: |record| {
         let name = match record.configuration.contexts {
             Contexts::Processes => "timectxsw as printed",
             Contexts::Threads => "timetctxsw as printed",
         };
-        Some(figure(
-            name,
-            window / (4.0 * rounds),
-            "ns",
-            format!("{window} ns / (4 × {rounds} loops), assumed"),
-        ))
-    }
-}
-
-#[derive(Debug)]
-struct OneWord(&'static Word);
-
-impl Exchange for OneWord {
-    type End = WordEnd;
-    const SHARED_SET: bool = true;
-    fn end(&self, role: Role) -> Result<WordEnd, SideError> {
-        let (own, other) = if role.index() == 0 { (LEADERS, FOLLOWERS) } else { (FOLLOWERS, LEADERS) };
-        // The follower of the original sleeps on the value the leader stores, the leader on the follower's.
-        Ok(WordEnd { word: self.0, own, sleeps_on: other })
-    }
-}
+        assumed(record, name, 4, "loops")
+    },
+    ..PLAIN
+};
 
 /// One side of the word. The original keys it as shared memory between threads too.
-#[derive(Debug)]
 struct WordEnd {
     word: &'static Word,
     own: u32,
@@ -89,6 +60,8 @@ struct WordEnd {
 }
 
 impl End for WordEnd {
+    const SHARED_SET: bool = true;
+
     #[inline]
     fn announce(&mut self) {
         // The tool's store is a plain one; the futex calls that follow order it.

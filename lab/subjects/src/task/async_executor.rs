@@ -3,47 +3,37 @@
 
 use async_executor::LocalExecutor;
 
-use super::generations::{Generations, Known};
+use super::generations::Known;
 use super::stackless::walk;
-use super::{MadeOf, Needs, TaskContext, TaskKind};
-use crate::mechanism::Explanation;
-use doorbell_harness::side::SideError;
+use super::{Explanation, MadeOf, Needs, PLAIN, TaskKind};
 
-/// The crate async-executor, on one thread.
-#[derive(Debug)]
-pub(super) struct AsyncExecutor;
+/// Makes futures that are polled here a type of their own.
+enum Own {}
 
-impl TaskKind for AsyncExecutor {
-    fn name(&self) -> &'static str {
-        "async-executor"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "futures on async-executor, the executor of smol, on one thread",
-            how: "The futures of stackless, spawned on a LocalExecutor. A task that wakes itself \
-                goes to the end of the executor's own queue.",
-            kernel: "Nothing in a hand-off.",
-            limits: "The queue is the executor's, a concurrent one even where there is one thread.",
-            sources: &["async-executor 1, src/lib.rs"],
-        }
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Code
-    }
-    fn needs(&self) -> Needs {
-        Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 768 }
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "async-executor",
+    explanation: Explanation {
+        summary: "futures on async-executor, the executor of smol, on one thread",
+        how: "The futures of stackless, spawned on a LocalExecutor. A task that wakes itself \
+            goes to the end of the executor's own queue.",
+        kernel: "Nothing in a hand-off.",
+        limits: "The queue is the executor's, a concurrent one even where there is one thread.",
+        sources: &["async-executor 1, src/lib.rs"],
+    },
+    made_of: MadeOf::Code,
+    needs: Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 768 },
+    generation: |task_context, generations| {
         let executor = LocalExecutor::new();
         futures_lite::future::block_on(executor.run(async {
             generations.starts(task_context);
             let tasks: Vec<_> =
-                (0..task_context.tasks).map(|own| executor.spawn(walk::<Self>(*task_context, own))).collect();
+                (0..task_context.tasks).map(|own| executor.spawn(walk::<Own>(*task_context, own))).collect();
             generations.made(task_context, Known::None)?;
             for task in tasks {
                 task.await;
             }
             generations.done(task_context, Known::None)
         }))
-    }
-}
+    },
+    ..PLAIN
+};

@@ -3,39 +3,25 @@
 
 use std::hint::black_box;
 
-use super::generations::{Generations, Known};
-use super::{MadeOf, Needs, TaskContext, TaskKind};
-use crate::mechanism::Explanation;
-use doorbell_harness::side::SideError;
+use super::generations::Known;
+use super::{Explanation, MadeOf, Needs, PLAIN, TaskContext, TaskKind};
 
-/// An indirect call through the ready queue.
-#[derive(Debug)]
-pub(super) struct Call;
-
-impl TaskKind for Call {
-    fn name(&self) -> &'static str {
-        "call"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "control: an indirect function call through the same queue",
-            how: "Takes the first task from the ready queue, calls its function through a pointer, \
-                and puts the task back if it has turns left. The function does a turn: it writes \
-                the working set, counts, and returns.",
-            kernel: "Nothing.",
-            limits: "It is what every other kind pays too: queue, count, stamps. What a kind costs \
-                above it is the price of its way of handing over, less what the compiler saves \
-                where it may inline the turn, as in stackless.",
-            sources: &["Agner Fog, Optimizing subroutines in assembly language, indirect calls"],
-        }
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Code
-    }
-    fn needs(&self) -> Needs {
-        Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 256 }
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "call",
+    explanation: Explanation {
+        summary: "control: an indirect function call through the same queue",
+        how: "Takes the first task from the ready queue, calls its function through a pointer, \
+            and puts the task back if it has turns left. The function does a turn: it writes \
+            the working set, counts, and returns.",
+        kernel: "Nothing.",
+        limits: "It is what every other kind pays too: queue, count, stamps. What a kind costs \
+            above it is the price of its way of handing over, less what the compiler saves \
+            where it may inline the turn, as in stackless.",
+        sources: &["Agner Fog, Optimizing subroutines in assembly language, indirect calls"],
+    },
+    made_of: MadeOf::Code,
+    needs: Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 256 },
+    generation: |task_context, generations| {
         generations.starts(task_context);
         let calls: Vec<fn(&TaskContext, u32) -> bool> =
             vec![black_box(turn as fn(&TaskContext, u32) -> bool); task_context.tasks as usize];
@@ -47,8 +33,9 @@ impl TaskKind for Call {
             }
         }
         generations.done(task_context, Known::None)
-    }
-}
+    },
+    ..PLAIN
+};
 
 #[inline(never)]
 fn turn(task_context: &TaskContext, task: u32) -> bool {

@@ -5,19 +5,17 @@
 use std::time::Duration;
 
 use super::generations::Generations;
-use super::{MadeOf, Measured, TaskContext, TaskKind};
+use super::{Fault, Links, MadeOf, Measured, TaskContext, TaskKind};
 use crate::lone_side::drive_alone;
-use crate::mechanism::{Fault, Links};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
 use doorbell_machine::clock::Now;
 
 /// A kind of task and the task context it plays on.
-#[expect(missing_debug_implementations, reason = "a kind is code and has nothing to show but its name")]
-pub struct Driver {
-    pub kind: &'static dyn TaskKind,
-    pub task_context: TaskContext,
+pub(crate) struct Driver {
+    pub(crate) kind: &'static TaskKind,
+    pub(crate) task_context: TaskContext,
 }
 
 impl Links for Driver {
@@ -29,19 +27,19 @@ impl Links for Driver {
 /// Tasks that warm up what has no pool.
 const FEW: u32 = 10;
 
-fn drive(kind: &dyn TaskKind, task_context: &TaskContext, side: &mut Side) -> Result<(), SideError> {
+fn drive(kind: &TaskKind, task_context: &TaskContext, side: &mut Side) -> Result<(), SideError> {
     let clock = side.clock;
-    let lives = kind.measured() == Measured::Lives;
-    let mut generations = Generations::new();
+    let lives = kind.measured == Measured::Lives;
+    let mut generations = Generations::default();
     // The first generation warms code, data and pools. Pools are filled by all tasks, whose memory is
     // looked at meanwhile; threads and processes have none, and a thousand of them take longer than
     // the window, so a few are enough and memory is looked at in the first generation that counts,
     // before its first hand-off.
-    let pooled = kind.made_of() == MadeOf::Code && !lives;
+    let pooled = kind.made_of == MadeOf::Code && !lives;
     let warming = task_context.of_one_turn(if pooled { u32::MAX } else { FEW });
     generations.probing = pooled;
     warming.reset();
-    kind.generation(&warming, &mut generations)?;
+    (kind.generation)(&warming, &mut generations)?;
     generations.probing = !pooled && !lives;
     generations.forget();
 
@@ -51,7 +49,7 @@ fn drive(kind: &dyn TaskKind, task_context: &TaskContext, side: &mut Side) -> Re
     let (mut lived, mut spent) = (0, [0; 4]);
     while lived < most && !side.interrupted() {
         task_context.reset();
-        kind.generation(task_context, &mut generations)?;
+        (kind.generation)(task_context, &mut generations)?;
         generations.probing = false;
         let phases = generations.reaped(task_context);
         if side.interrupted() {
@@ -67,9 +65,7 @@ fn drive(kind: &dyn TaskKind, task_context: &TaskContext, side: &mut Side) -> Re
         }
         side.times.create.record(each(phases.made));
         side.times.reap.record(each(phases.reaped));
-        let own = task_context.spent();
-        let sums = [own.user_ns, own.system_ns, own.minor_faults, own.major_faults];
-        spent.iter_mut().zip(sums).for_each(|(sum, own)| *sum += own);
+        spent.iter_mut().zip(task_context.spent()).for_each(|(sum, own)| *sum += own);
         lived += 1;
         side.step(Step::Operates, lived);
         if window.is_some_and(|window| clock.now().saturating_sub(opened) >= window) {
@@ -78,7 +74,7 @@ fn drive(kind: &dyn TaskKind, task_context: &TaskContext, side: &mut Side) -> Re
     }
     side.close_window(opened);
     if lived > 0 {
-        kind.conclude(task_context, &mut generations);
+        (kind.conclude)(task_context, &mut generations);
     }
     let turns = task_context.total() * lived;
     let (switches, figures) = generations.result(if lives { 0 } else { turns });

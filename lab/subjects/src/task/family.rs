@@ -3,7 +3,6 @@
 
 use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::role::Role;
-use doorbell_harness::site::Host;
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
 use doorbell_results::record::Record;
@@ -25,7 +24,7 @@ impl Family for Tasks {
 
     fn lacks(&self, configuration: &Configuration, machine: &Machine) -> Option<String> {
         match find(&configuration.subject) {
-            Ok(kind) => match kind.available(&Host::default()) {
+            Ok(kind) => match (kind.available)() {
                 Ok(()) => limits::lacks(configuration, machine),
                 Err(lack) => Some(lack.reason),
             },

@@ -21,7 +21,7 @@ const ENOUGH_FOR_MEMORY: u32 = 100;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Those among whom the kernel switches: the tasks that it knows.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) enum Known<'tasks> {
     /// None: all is code of one thread.
     None,
@@ -30,8 +30,8 @@ pub(super) enum Known<'tasks> {
 }
 
 /// The generations of one generation after another.
-#[derive(Debug)]
-pub struct Generations {
+#[derive(Default)]
+pub(crate) struct Generations {
     /// Whether memory is to be measured in this generation.
     pub(super) probing: bool,
     started: Ticks,
@@ -47,7 +47,7 @@ pub struct Generations {
 }
 
 /// The lengths of a generation's phases, ticks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Phases {
     pub(super) made: Ticks,
     pub(super) reaped: Ticks,
@@ -56,20 +56,6 @@ pub(super) struct Phases {
 }
 
 impl Generations {
-    pub(super) fn new() -> Self {
-        Self {
-            probing: false,
-            started: 0,
-            made: 0,
-            counted: 0,
-            memory_before: None,
-            switches_before: 0,
-            switches: 0,
-            known: false,
-            figures: Vec::new(),
-        }
-    }
-
     /// Forgets what was counted in a generation that only warmed up;
     /// what was measured of memory stays.
     pub(super) fn forget(&mut self) {

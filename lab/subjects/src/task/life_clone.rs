@@ -7,15 +7,8 @@ use std::io;
 use corosensei::stack::{DefaultStack, Stack};
 use rustix::process::Pid;
 
-use super::generations::Generations;
 use super::tasks::Children;
-use super::{MadeOf, Measured, Needs, TaskContext, TaskKind, stack_pool};
-use crate::mechanism::{Explanation, Fault};
-use doorbell_harness::side::SideError;
-
-/// A task each, by clone.
-#[derive(Debug)]
-pub(super) struct LifeClone;
+use super::{Explanation, Fault, MadeOf, Measured, Needs, PLAIN, TaskContext, TaskKind, stack_pool};
 
 const SHARED: i32 = libc::CLONE_VM
     | libc::CLONE_FS
@@ -24,33 +17,23 @@ const SHARED: i32 = libc::CLONE_VM
     | libc::CLONE_SYSVSEM
     | libc::SIGCHLD;
 
-impl TaskKind for LifeClone {
-    fn name(&self) -> &'static str {
-        "life-clone"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "cloning a task that shares everything and ends at once, and waiting for it",
-            how: "Calls clone for each task with CLONE_VM, CLONE_FS, CLONE_FILES, CLONE_SIGHAND \
-                and CLONE_SYSVSEM on a stack of its own, all before the first is waited for.",
-            kernel: "A task, a kernel stack and a process number; no page table is copied.",
-            limits: "What life-thread costs above it is the C library: stack, guard page, \
-                thread-local storage, join.",
-            sources: &["clone(2)", "Linux kernel/fork.c, kernel_clone"],
-        }
-    }
-    fn measured(&self) -> Measured {
-        Measured::Lives
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Threads
-    }
-    fn needs(&self) -> Needs {
-        // A touched page of stack and its page table, the kernel's
-        // stack of 16 KiB, its task and what hangs on it.
-        Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 }
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "life-clone",
+    explanation: Explanation {
+        summary: "cloning a task that shares everything and ends at once, and waiting for it",
+        how: "Calls clone for each task with CLONE_VM, CLONE_FS, CLONE_FILES, CLONE_SIGHAND \
+            and CLONE_SYSVSEM on a stack of its own, all before the first is waited for.",
+        kernel: "A task, a kernel stack and a process number; no page table is copied.",
+        limits: "What life-thread costs above it is the C library: stack, guard page, \
+            thread-local storage, join.",
+        sources: &["clone(2)", "Linux kernel/fork.c, kernel_clone"],
+    },
+    measured: Measured::Lives,
+    made_of: MadeOf::Threads,
+    // A touched page of stack and its page table, the kernel's
+    // stack of 16 KiB, its task and what hangs on it.
+    needs: Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 },
+    generation: |task_context, generations| {
         let clones = Clones::new(task_context, task_context.tasks as usize)?;
         // SAFETY: the children are made after `clones`, so they go first however this ends, and they go
         // when all of them have been waited for. Each task has a stack of its own.
@@ -58,8 +41,9 @@ impl TaskKind for LifeClone {
         let children = Children::made(task_context, generations, task_context.tasks, "a task", make)?;
         generations.run(task_context);
         children.leave()
-    }
-}
+    },
+    ..PLAIN
+};
 
 /// Stacks for tasks that run in the memory of their maker, each with a guard page below it.
 pub(super) struct Clones {

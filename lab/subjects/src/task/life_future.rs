@@ -4,43 +4,30 @@
 use std::pin::Pin;
 use std::task::{Context, Waker};
 
-use super::generations::Generations;
 use super::stackless::walk;
-use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
-use crate::mechanism::Explanation;
-use doorbell_harness::side::SideError;
+use super::{Explanation, MadeOf, Measured, Needs, PLAIN, TaskKind};
 
-#[derive(Debug)]
-pub(super) struct LifeFuture;
+/// Makes futures that are polled here a type of their own.
+enum Own {}
 
-impl TaskKind for LifeFuture {
-    fn name(&self) -> &'static str {
-        "life-future"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "making, polling once and dropping a future",
-            how: "Boxes a future and makes a waker for each task, puts all into the ready queue, \
-                takes one after the other out, polls it, which ends it, and drops all.",
-            kernel: "Nothing, once the allocator has the memory.",
-            limits: "One allocation a task, the future: wakers point to the task's place in the \
-                queue and count nobody.",
-            sources: &["Rust library documentation, std::future"],
-        }
-    }
-    fn measured(&self) -> Measured {
-        Measured::Lives
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Code
-    }
-    fn needs(&self) -> Needs {
-        Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 512 }
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "life-future",
+    explanation: Explanation {
+        summary: "making, polling once and dropping a future",
+        how: "Boxes a future and makes a waker for each task, puts all into the ready queue, \
+            takes one after the other out, polls it, which ends it, and drops all.",
+        kernel: "Nothing, once the allocator has the memory.",
+        limits: "One allocation a task, the future: wakers point to the task's place in the \
+            queue and count nobody.",
+        sources: &["Rust library documentation, std::future"],
+    },
+    measured: Measured::Lives,
+    made_of: MadeOf::Code,
+    needs: Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 512 },
+    generation: |task_context, generations| {
         generations.starts(task_context);
         let one = |own: u32| -> (Pin<Box<_>>, Waker) {
-            (Box::pin(walk::<Self>(*task_context, own)), task_context.nodes[own as usize].waker())
+            (Box::pin(walk::<Own>(*task_context, own)), task_context.nodes[own as usize].waker())
         };
         let mut tasks: Vec<_> = (0..task_context.tasks).map(one).collect();
         task_context.queue.fill();
@@ -50,5 +37,6 @@ impl TaskKind for LifeFuture {
             let _ = future.as_mut().poll(&mut Context::from_waker(waker));
         }
         Ok(())
-    }
-}
+    },
+    ..PLAIN
+};

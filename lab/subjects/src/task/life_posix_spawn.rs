@@ -6,52 +6,36 @@ use std::io;
 
 use rustix::process::Pid;
 
-use super::generations::Generations;
 use super::tasks::Children;
-use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
-use crate::mechanism::{Explanation, Fault, Host, Unavailable};
+use super::{Explanation, Fault, MadeOf, Measured, Needs, PLAIN, TaskContext, TaskKind, Unavailable};
 use doorbell_harness::side::SideError;
-
-#[derive(Debug)]
-pub(super) struct LifePosixSpawn;
 
 /// A program that ends at once, and well.
 pub(super) const PROGRAM: &CStr = c"/bin/true";
 
-impl TaskKind for LifePosixSpawn {
-    fn name(&self) -> &'static str {
-        "life-posix-spawn"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "posix_spawn of the program true, and waiting for it",
-            how: "Spawns /bin/true for each task, all before the first is waited for, and looks at \
-                how each ended.",
-            kernel: "vfork, exec of another program, its dynamic loader, its end.",
-            limits: "The program and its loader are most of it: it is what a shell pays for a \
-                command, not what a task costs.",
-            sources: &["posix_spawn(3)"],
-        }
-    }
-    fn measured(&self) -> Measured {
-        Measured::Lives
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Processes
-    }
-    fn needs(&self) -> Needs {
-        Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 512 << 10 }
-    }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
-        is_there()
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "life-posix-spawn",
+    explanation: Explanation {
+        summary: "posix_spawn of the program true, and waiting for it",
+        how: "Spawns /bin/true for each task, all before the first is waited for, and looks at \
+            how each ended.",
+        kernel: "vfork, exec of another program, its dynamic loader, its end.",
+        limits: "The program and its loader are most of it: it is what a shell pays for a \
+            command, not what a task costs.",
+        sources: &["posix_spawn(3)"],
+    },
+    measured: Measured::Lives,
+    made_of: MadeOf::Processes,
+    needs: Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 512 << 10 },
+    available: is_there,
+    generation: |task_context, generations| {
         let children =
             Children::made(task_context, generations, task_context.tasks, "a program", |_| spawn())?;
         generations.run(task_context);
         wait_for_programs(task_context, children)
-    }
-}
+    },
+    ..PLAIN
+};
 
 /// Whether the program can be run here.
 pub(super) fn is_there() -> Result<(), Unavailable> {

@@ -16,26 +16,18 @@ pub struct Ceiling {
     pub limit: String,
 }
 
-/// Tasks beside those of the trial: the command, the host, the driver, and some of the shell's.
-const OTHER_TASKS: u64 = 16;
+/// What others take beside the tasks of the trial: the command, the host, the driver, and some of
+/// the shell's; 64 MiB are left to everybody else.
+const OTHERS: Demand = Demand { tasks: 16, descriptors: 64, mappings: 256, bytes: 64 << 20 };
 
-/// Descriptors beside those of the tasks.
-const OTHER_DESCRIPTORS: u64 = 64;
-
-/// Mappings of a process beside those of its tasks.
-const OTHER_MAPPINGS: u64 = 256;
-
-/// Memory left to everybody else, bytes.
-const OTHER_BYTES: u64 = 64 << 20;
-
-/// What `tasks` of `kind` need, each of which has a working set of
-/// `size` bytes and `shared` bytes of the trial's words.
+/// What `tasks` of them need, and `shared` bytes of the trial's words.
 fn demand(needs: Needs, tasks: u64, shared: u64) -> Demand {
+    let all = |each: u64, others: u64| if each > 0 { each * tasks + others } else { 0 };
     Demand {
-        tasks: if needs.tasks > 0 { needs.tasks * tasks + OTHER_TASKS } else { 0 },
-        descriptors: if needs.descriptors > 0 { needs.descriptors * tasks + OTHER_DESCRIPTORS } else { 0 },
-        mappings: if needs.mappings > 0 { needs.mappings * tasks + OTHER_MAPPINGS } else { 0 },
-        bytes: needs.bytes * tasks + shared + OTHER_BYTES,
+        tasks: all(needs.tasks, OTHERS.tasks),
+        descriptors: all(needs.descriptors, OTHERS.descriptors),
+        mappings: all(needs.mappings, OTHERS.mappings),
+        bytes: needs.bytes * tasks + shared + OTHERS.bytes,
     }
 }
 
@@ -43,7 +35,7 @@ fn demand(needs: Needs, tasks: u64, shared: u64) -> Demand {
 pub fn shortfalls(configuration: &Configuration, machine: &Machine) -> Vec<Shortfall> {
     let Pattern::Tasks { tasks, .. } = configuration.pattern else { return Vec::new() };
     let Ok(kind) = task::find(&configuration.subject) else { return Vec::new() };
-    let demand = demand(kind.needs(), tasks.into(), task_context::bytes(configuration) as u64);
+    let demand = demand(kind.needs, tasks.into(), task_context::bytes(configuration) as u64);
     shortfall::shortfalls(&demand, machine, "use fewer tasks (-n), or a smaller working set")
 }
 
@@ -55,29 +47,15 @@ pub fn lacks(configuration: &Configuration, machine: &Machine) -> Option<String>
 
 /// The most tasks of `kind` that `machine` has room for, with `bytes`
 /// of memory each; none where no limit is known.
-pub fn ceiling(kind: &dyn TaskKind, machine: &Machine, bytes: u64) -> Option<Ceiling> {
-    let needs = kind.needs();
-    let mut lowest: Option<Ceiling> = None;
-    let mut consider = |room: Room, others: u64, each: u64| {
-        let Some(tasks) = room.have.saturating_sub(others).checked_div(each) else { return };
-        if lowest.as_ref().is_none_or(|lowest| tasks < lowest.tasks) {
-            let limit = format!("{} {}", room.limit.trim_end_matches(','), room.have);
-            lowest = Some(Ceiling { tasks, limit });
-        }
+pub fn ceiling(kind: &TaskKind, machine: &Machine, bytes: u64) -> Option<Ceiling> {
+    let Needs { tasks, descriptors, mappings, .. } = kind.needs;
+    let each = Demand { tasks, descriptors, mappings, bytes };
+    let most = |room: Room| {
+        let tasks = room.have.saturating_sub((room.of)(&OTHERS)).checked_div((room.of)(&each))?;
+        let limit = format!("{} {}", room.limit.trim_end_matches(','), room.have);
+        Some(Ceiling { tasks, limit })
     };
-    for room in shortfall::room_for_tasks(machine) {
-        consider(room, OTHER_TASKS, needs.tasks);
-    }
-    if let Some(room) = shortfall::room_for_descriptors(machine) {
-        consider(room, OTHER_DESCRIPTORS, needs.descriptors);
-    }
-    if let Some(room) = shortfall::room_for_mappings(machine) {
-        consider(room, OTHER_MAPPINGS, needs.mappings);
-    }
-    if let Some(room) = shortfall::room_for_bytes(machine) {
-        consider(room, OTHER_BYTES, bytes);
-    }
-    lowest
+    shortfall::rooms(machine).into_iter().filter_map(most).min_by_key(|ceiling| ceiling.tasks)
 }
 
 /// Adds the ceiling to a record of tasks, by the memory that was
@@ -88,7 +66,7 @@ pub fn derive(record: &mut Record, machine: &Machine) {
     }
     let Ok(kind) = task::find(&record.configuration.subject) else { return };
     let measured = record.figures.iter().find(|figure| figure.name == TASK_BYTES).map(|figure| figure.value);
-    let bytes = measured.map_or(kind.needs().bytes, |bytes| bytes as u64).max(1);
+    let bytes = measured.map_or(kind.needs.bytes, |bytes| bytes as u64).max(1);
     if let Some(Ceiling { tasks, limit }) = ceiling(kind, machine, bytes) {
         let how = if measured.is_some() { "as measured" } else { "as known of the kind" };
         record.figures.push(Figure {
@@ -145,7 +123,7 @@ mod tests {
         machine.memory.available_bytes = Some(256 << 20);
         let ceiling = |name: &str| {
             let kind = task::find(name).unwrap();
-            ceiling(kind, &machine, kind.needs().bytes).unwrap().tasks
+            ceiling(kind, &machine, kind.needs.bytes).unwrap().tasks
         };
         assert!(ceiling("process-futex") < 2000 && ceiling("stackless") > 100_000);
         let wide = Configuration { size: 1 << 20, ..configuration("stackless", 1000) };

@@ -10,7 +10,8 @@
 //!
 //! Adding a kind is adding a file here and one line in [`all`].
 
-use crate::mechanism::{Explanation, Host, Unavailable};
+// Also what the files here are made of.
+use crate::mechanism::{Explanation, Fault, Links, Unavailable, Word};
 use doorbell_harness::side::SideError;
 use doorbell_results::nearest::{self, Unknown};
 use doorbell_results::record::Subject;
@@ -43,19 +44,18 @@ mod stackful;
 mod stackful_bare;
 mod stackless;
 mod stackless_rotating;
-pub mod task_context;
+mod task_context;
 mod tasks;
 mod thread_futex;
 mod thread_yield;
-pub mod timer_ticks;
+mod timer_ticks;
 mod tokio_current;
 
 pub use doorbell_results::record::subject::{MadeOf, Measured};
-pub use driver::Driver;
+use driver::Driver;
 pub use family::Tasks;
-pub use generations::Generations;
-pub use task_context::TaskContext;
-pub use thread_yield::IN_A_ROW;
+use generations::Generations;
+use task_context::TaskContext;
 
 /// What one task takes of what the machine has; how many there can be follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,88 +68,99 @@ pub struct Needs {
     pub bytes: u64,
 }
 
-pub trait TaskKind: Sync {
+/// A kind of task.
+#[derive(Debug)]
+pub struct TaskKind {
     /// The name on the command line and in result files.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
     /// The text of `doorbell explain`.
-    fn explanation(&self) -> Explanation;
-    fn measured(&self) -> Measured {
-        Measured::HandOffs
-    }
+    pub explanation: Explanation,
+    pub measured: Measured,
     /// What its tasks are to the kernel.
-    fn made_of(&self) -> MadeOf;
+    pub made_of: MadeOf,
+    /// Whether its tasks, known to the kernel, do not sleep while others have their turns.
+    stays_awake: bool,
+    pub needs: Needs,
+    /// Whether this machine has it.
+    pub available: fn() -> Result<(), Unavailable>,
+    /// Whether its tasks can have no more than a turn each.
+    one_turn: bool,
+    /// Whether it is part of a run that names no kind.
+    pub usual: bool,
+    /// Lets one generation of tasks live: makes them, lets them take all their turns, reaps them.
+    /// What it does is timed to its end.
+    generation: fn(&TaskContext, &mut Generations) -> Result<(), SideError>,
+    /// Adds to the record what it has to say of all generations
+    /// beside their times; called once, after the last.
+    conclude: fn(&TaskContext, &mut Generations),
+}
+
+/// What a kind is that says nothing else of itself.
+const PLAIN: TaskKind = TaskKind {
+    name: "",
+    explanation: Explanation { summary: "", how: "", kernel: "", limits: "", sources: &[] },
+    measured: Measured::HandOffs,
+    made_of: MadeOf::Code,
+    stays_awake: false,
+    needs: Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 0 },
+    available: || Ok(()),
+    one_turn: false,
+    usual: true,
+    generation: |_, _| Ok(()),
+    conclude: |_, _| {},
+};
+
+impl TaskKind {
     /// Whether a task sleeps while others have their turns, so that
     /// each hand-off is at least one switch of the kernel's.
     fn sleeps(&self) -> bool {
-        self.made_of() != MadeOf::Code && self.measured() == Measured::HandOffs
-    }
-    fn needs(&self) -> Needs;
-    /// Whether this machine has it.
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        let _ = host;
-        Ok(())
+        self.made_of != MadeOf::Code && self.measured == Measured::HandOffs && !self.stays_awake
     }
     /// Whether its tasks can have so many turns each.
-    fn takes(&self, yields: u32) -> bool {
-        let _ = yields;
-        true
+    pub fn takes(&self, yields: u32) -> bool {
+        yields == 1 || !self.one_turn
     }
-    /// Whether it is part of a run that names no kind.
-    fn usual(&self) -> bool {
-        true
-    }
-    /// Lets one generation of tasks live: makes them, lets them take all their turns, reaps them.
-    /// What it does is timed to its end.
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError>;
-    /// Adds to the record what it has to say of all generations
-    /// beside their times; called once, after the last.
-    fn conclude(&self, task_context: &TaskContext, generations: &mut Generations) {
-        let _ = (task_context, generations);
-    }
-}
-
-impl dyn TaskKind {
     /// What it is, as it is stored with what was measured.
     pub fn subject(&self) -> Subject {
-        Subject::Tasks { made_of: self.made_of(), measured: self.measured(), sleeps: self.sleeps() }
+        Subject::Tasks { made_of: self.made_of, measured: self.measured, sleeps: self.sleeps() }
     }
 }
 
 /// Every kind, in the order `doorbell list` shows. The one list to extend.
 // A crate that inlined it would compile every loop behind it once more.
 #[inline(never)]
-pub fn all() -> &'static [&'static dyn TaskKind] {
+pub fn all() -> &'static [&'static TaskKind] {
     &[
-        &call::Call,
-        &stackless::Stackless,
-        &stackful::Stackful,
-        &stackful_bare::StackfulBare,
-        &tokio_current::Tokio,
-        &async_executor::AsyncExecutor,
-        &thread_futex::ThreadFutex,
-        &thread_yield::ThreadYield,
-        &process_futex::ProcessFutex,
-        &process_pipe::ProcessPipe,
-        &process_eventfd::ProcessEventfd,
-        &process_yield::ProcessYield,
-        &life_future::LifeFuture,
-        &life_stackful::LifeStackful,
-        &life_thread::LifeThread,
-        &life_fork::LifeFork,
-        &life_fork_exec::LifeForkExec,
-        &life_vfork::LifeVfork,
-        &life_posix_spawn::LifePosixSpawn,
-        &life_clone::LifeClone,
-        &stackless_rotating::StacklessRotating,
-        &process_pair::ProcessPair,
-        &process_pair::ProcessPairRotating,
-        &timer_ticks::TimerTicks,
+        &call::KIND,
+        &stackless::KIND,
+        &stackful::KIND,
+        &stackful_bare::KIND,
+        &tokio_current::KIND,
+        &async_executor::KIND,
+        &thread_futex::KIND,
+        &thread_yield::KIND,
+        &process_futex::KIND,
+        &process_pipe::KIND,
+        &process_eventfd::KIND,
+        &process_yield::KIND,
+        &life_future::KIND,
+        &life_stackful::KIND,
+        &life_thread::KIND,
+        &life_fork::KIND,
+        &life_fork_exec::KIND,
+        &life_vfork::KIND,
+        &life_posix_spawn::KIND,
+        &life_clone::KIND,
+        &stackless_rotating::KIND,
+        &process_pair::KIND,
+        &process_pair::ROTATING,
+        &timer_ticks::KIND,
     ]
 }
 
 /// The kind called `name`, or the nearest name if there is none.
-pub fn find(name: &str) -> Result<&'static dyn TaskKind, Unknown> {
-    nearest::find("kind of task", all().iter().copied(), |kind| kind.name(), name)
+pub fn find(name: &str) -> Result<&'static TaskKind, Unknown> {
+    nearest::find("kind of task", all().iter().copied(), |kind| kind.name, name)
 }
 
 #[cfg(test)]
@@ -158,12 +169,19 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_name_is_found_and_none_is_used_by_a_mechanism_or_an_operation() {
+    fn every_kind_and_every_operation_is_found_by_a_name_that_no_other_and_no_mechanism_has() {
         let mut names: BTreeSet<&str> = crate::mechanism::all().iter().map(|entry| entry.name()).collect();
-        names.extend(crate::operation::all().iter().map(|operation| operation.name()));
+        let operations = crate::operation::all();
+        for name in
+            operations.iter().map(|operation| operation.name).chain(all().iter().map(|kind| kind.name))
+        {
+            assert!(names.insert(name), "{name} is used twice");
+        }
+        for operation in operations {
+            assert_eq!(crate::operation::find(operation.name).unwrap().name, operation.name);
+        }
         for kind in all() {
-            assert!(names.insert(kind.name()), "{} is used twice", kind.name());
-            assert_eq!(find(kind.name()).unwrap().name(), kind.name());
+            assert_eq!(find(kind.name).unwrap().name, kind.name);
         }
     }
 }

@@ -7,7 +7,6 @@ use super::queue::Queue;
 
 /// What a waker points to: the task's place in the queue. It lasts as long as the process, so a
 /// waker needs no count of those who hold it.
-#[derive(Debug)]
 pub(super) struct Node {
     queue: Queue,
     /// The task's number.

@@ -6,51 +6,35 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
-use super::generations::Generations;
 use super::tasks::{self, Pass};
-use super::{MadeOf, Needs, TaskContext, TaskKind};
-use crate::mechanism::{Explanation, Fault, Word};
-use doorbell_harness::side::SideError;
+use super::{Explanation, Fault, MadeOf, Needs, PLAIN, TaskKind, Word};
 
-/// A process each, and a word each to sleep on.
-#[derive(Debug)]
-pub(super) struct ProcessFutex;
-
-impl TaskKind for ProcessFutex {
-    fn name(&self) -> &'static str {
-        "process-futex"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "processes that hand over by futex in shared memory",
-            how: "A process each, forked from one. Whoever has its turn takes the next from the \
-                ready queue, sets that one's word, wakes it (FUTEX_WAKE) and sleeps on its own \
-                (FUTEX_WAIT).",
-            kernel: "A wake-up, a sleep and a switch to another address space: the page tables \
-                change, and with them what the TLB may still use where the CPU has no \
-                address-space numbers left.",
-            limits: "Two system calls a hand-off. All share one core, so a hand-off has no \
-                inter-processor interrupt in it; --placement two-cores shows one that has.",
-            sources: &["futex(2)", "Linux arch/x86/mm/tlb.c, switch_mm_irqs_off"],
-        }
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Processes
-    }
-    fn needs(&self) -> Needs {
-        Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 224 << 10 }
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "process-futex",
+    explanation: Explanation {
+        summary: "processes that hand over by futex in shared memory",
+        how: "A process each, forked from one. Whoever has its turn takes the next from the ready \
+            queue, sets that one's word, wakes it (FUTEX_WAKE) and sleeps on its own (FUTEX_WAIT).",
+        kernel: "A wake-up, a sleep and a switch to another address space: the page tables \
+            change, and with them what the TLB may still use where the CPU has no \
+            address-space numbers left.",
+        limits: "Two system calls a hand-off. All share one core, so a hand-off has no \
+            inter-processor interrupt in it; --placement two-cores shows one that has.",
+        sources: &["futex(2)", "Linux arch/x86/mm/tlb.c, switch_mm_irqs_off"],
+    },
+    made_of: MadeOf::Processes,
+    needs: Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 224 << 10 },
+    generation: |task_context, generations| {
         tasks::processes(
             task_context,
             generations,
             &Words { words: task_context.words, flags: Flags::empty() },
         )
-    }
-}
+    },
+    ..PLAIN
+};
 
 /// A word for each task.
-#[derive(Debug)]
 pub(super) struct Words {
     pub(super) words: &'static [Word],
     pub(super) flags: Flags,

@@ -9,88 +9,53 @@ use super::process_futex::Words;
 use super::queue::Queue;
 use super::rotating::Rotating;
 use super::tasks::{self, Pass};
-use super::{MadeOf, Needs, TaskContext, TaskKind};
-use crate::mechanism::{Explanation, Fault};
+use super::{Explanation, Fault, MadeOf, Needs, PLAIN, TaskContext, TaskKind};
 use doorbell_harness::side::SideError;
 
-/// Two processes on the common queue.
-#[derive(Debug)]
-pub(super) struct ProcessPair;
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "process-pair",
+    explanation: Explanation {
+        summary: "two processes that share all tasks, on the O(1) queue",
+        how: "Tasks belong to two processes in turn, as the source spawns them. A process \
+            looks at the head of the queue: a task of its own it takes out and counts, without \
+            polling anything, as the source does; at one of the other it wakes that process \
+            (futex) and sleeps.",
+        kernel: "A change of address space for every task, between the same two.",
+        limits: "One turn a task. There are two processes, not as many as tasks: that is the \
+            source's experiment, and not what process-futex measures.",
+        sources: &["HUST-OS/tornado-os, user/src/bin/analysis1.rs"],
+    },
+    generation: |task_context, generations| pair(task_context, generations, task_context.queue),
+    ..PAIR
+};
 
-/// Two processes on the ring whose delete rotates all of it.
-#[derive(Debug)]
-pub(super) struct ProcessPairRotating;
-
-/// Two processes and their words, whatever the number of tasks.
-const NEEDS: Needs = Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 256 };
-
-impl TaskKind for ProcessPair {
-    fn name(&self) -> &'static str {
-        "process-pair"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "two processes that share all tasks, on the O(1) queue",
-            how: "Tasks belong to two processes in turn, as the source spawns them. A process \
-                looks at the head of the queue: a task of its own it takes out and counts, without \
-                polling anything, as the source does; at one of the other it wakes that process \
-                (futex) and sleeps.",
-            kernel: "A change of address space for every task, between the same two.",
-            limits: "One turn a task. There are two processes, not as many as tasks: that is the \
-                source's experiment, and not what process-futex measures.",
-            sources: &["HUST-OS/tornado-os, user/src/bin/analysis1.rs"],
-        }
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Processes
-    }
-    fn needs(&self) -> Needs {
-        NEEDS
-    }
-    fn takes(&self, yields: u32) -> bool {
-        yields == 1
-    }
-    fn usual(&self) -> bool {
-        false
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
-        pair(task_context, generations, task_context.queue)
-    }
-}
-
-impl TaskKind for ProcessPairRotating {
-    fn name(&self) -> &'static str {
-        "process-pair-rotating"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "two processes that share all tasks, on tornado-os's queue",
-            how: "As process-pair, with the ring whose delete takes every element out and puts all \
-                but one back.",
-            kernel: "A change of address space for every task, between the same two.",
-            limits: "As process-pair. The wrap fault of the original's ring, by which its \
-                processes changed places more rarely the more tasks there were, is not copied.",
-            sources: &["HUST-OS/tornado-os, shared-scheduler, ring_fifo.rs"],
-        }
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Processes
-    }
-    fn needs(&self) -> Needs {
-        NEEDS
-    }
-    fn takes(&self, yields: u32) -> bool {
-        yields == 1
-    }
-    fn usual(&self) -> bool {
-        false
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+pub(super) const ROTATING: TaskKind = TaskKind {
+    name: "process-pair-rotating",
+    explanation: Explanation {
+        summary: "two processes that share all tasks, on tornado-os's queue",
+        how: "As process-pair, with the ring whose delete takes every element out and puts all \
+            but one back.",
+        kernel: "A change of address space for every task, between the same two.",
+        limits: "As process-pair. The wrap fault of the original's ring, by which its \
+            processes changed places more rarely the more tasks there were, is not copied.",
+        sources: &["HUST-OS/tornado-os, shared-scheduler, ring_fifo.rs"],
+    },
+    generation: |task_context, generations| {
         let ring = Rotating::over(task_context.slots, &task_context.ends[0].0, &task_context.ends[1].0);
         ring.fill();
         pair(task_context, generations, ring)
-    }
-}
+    },
+    ..PAIR
+};
+
+const PAIR: TaskKind = TaskKind {
+    made_of: MadeOf::Processes,
+    // Two processes and their words, whatever the number of tasks.
+    needs: Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 256 },
+    one_turn: true,
+    usual: false,
+    ..PLAIN
+};
 
 /// A queue from which both processes take.
 trait Shared: Copy {

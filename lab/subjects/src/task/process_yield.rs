@@ -1,41 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes that give way by `sched_yield` and let the kernel say who is next.
 
-use super::generations::Generations;
-use super::{MadeOf, Needs, TaskContext, TaskKind, tasks, thread_yield};
-use crate::mechanism::Explanation;
-use doorbell_harness::side::SideError;
+use super::{Explanation, MadeOf, Needs, PLAIN, TaskContext, TaskKind, tasks, thread_yield};
 
-/// A process each, and nobody sleeps.
-#[derive(Debug)]
-pub(super) struct ProcessYield;
-
-impl TaskKind for ProcessYield {
-    fn name(&self) -> &'static str {
-        "process-yield"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "processes that give way by sched_yield",
-            how: "As thread-yield, with a process each, forked from one: all are runnable, each \
-                does a turn and calls sched_yield, and who is next is the kernel's to say.",
-            kernel: "Puts the caller behind, picks the next, and changes the address space: no \
-                sleep, no wake-up.",
-            limits: "As for thread-yield: the kernel may pick the caller again, and turns in a row \
-                by one task are counted.",
-            sources: &["sched_yield(2)", "Linux kernel/sched/fair.c, yield_task_fair"],
-        }
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Processes
-    }
-    fn sleeps(&self) -> bool {
-        false
-    }
-    fn needs(&self) -> Needs {
-        Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 224 << 10 }
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "process-yield",
+    explanation: Explanation {
+        summary: "processes that give way by sched_yield",
+        how: "As thread-yield, with a process each, forked from one: all are runnable, each \
+            does a turn and calls sched_yield, and who is next is the kernel's to say.",
+        kernel: "Puts the caller behind, picks the next, and changes the address space: no \
+            sleep, no wake-up.",
+        limits: "As for thread-yield: the kernel may pick the caller again, and turns in a row \
+            by one task are counted.",
+        sources: &["sched_yield(2)", "Linux kernel/sched/fair.c, yield_task_fair"],
+    },
+    made_of: MadeOf::Processes,
+    needs: Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 224 << 10 },
+    stays_awake: true,
+    generation: |task_context, generations| {
         thread_yield::hold(task_context);
         let life = |task_context: &TaskContext, own| {
             task_context.await_gate();
@@ -47,8 +30,7 @@ impl TaskKind for ProcessYield {
             thread_yield::release(task_context);
             Ok(())
         })
-    }
-    fn conclude(&self, task_context: &TaskContext, generations: &mut Generations) {
-        thread_yield::conclude(task_context, generations);
-    }
-}
+    },
+    conclude: thread_yield::conclude,
+    ..PLAIN
+};

@@ -26,7 +26,7 @@ struct Ends {
 unsafe impl Zeroed for Ends {}
 
 /// A queue of tasks in shared memory.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Queue {
     ends: &'static Ends,
     next: &'static [AtomicU32],

@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// A ring of task numbers in shared memory, one slot longer than there are tasks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Rotating {
     slots: &'static [AtomicU32],
     front: &'static AtomicU32,

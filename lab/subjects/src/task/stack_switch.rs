@@ -57,6 +57,27 @@ unsafe extern "C" fn begin() -> ! {
     core::arch::naked_asm!("pop rax", "mov rdi, rdx", "mov rsi, rcx", "call rax", "ud2")
 }
 
+/// As on x86-64.
+#[cfg(target_arch = "riscv64")]
+#[unsafe(naked)]
+unsafe extern "C" fn begin() -> ! {
+    core::arch::naked_asm!("ld t0, 8(sp)", "addi sp, sp, 16", "mv a0, a2", "mv a1, a3", "jalr t0", "unimp")
+}
+
+/// As on x86-64.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+unsafe extern "C" fn begin() -> ! {
+    core::arch::naked_asm!(
+        "ldr x9, [sp, #8]",
+        "add sp, sp, #16",
+        "mov x0, x2",
+        "mov x1, x3",
+        "blr x9",
+        "udf #0"
+    )
+}
+
 /// Leaves this stack, noting in `leave` where, and goes on where `to` was left, bringing `words`.
 /// Returns those that are brought by whoever switches back here.
 ///
@@ -64,12 +85,13 @@ unsafe extern "C" fn begin() -> ! {
 ///
 /// `to` was left by this function or laid out by [`lay_out`], has not been gone on with since, and
 /// its stack and what its task uses are still there. All run on one thread.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")), allow(unused))]
 pub(super) unsafe fn switch(leave: &Cell<Left>, to: Left, [mut first, mut second]: [usize; 2]) -> [usize; 2] {
     // SAFETY: `to` points to the address to go on at, by the contract; there the stack is as this block
     // left it, and all other registers are named as lost. Whoever comes back here finds `rsp` as it
     // was. JUSTIFICATION: a library that switches through its executor does it twice a hand-off.
+    #[cfg(target_arch = "x86_64")]
     unsafe {
         core::arch::asm!(
             "push rbp",
@@ -95,26 +117,9 @@ pub(super) unsafe fn switch(leave: &Cell<Left>, to: Left, [mut first, mut second
             clobber_abi("C"),
         );
     }
-    [first, second]
-}
-
-/// As on x86-64.
-#[cfg(target_arch = "riscv64")]
-#[unsafe(naked)]
-unsafe extern "C" fn begin() -> ! {
-    core::arch::naked_asm!("ld t0, 8(sp)", "addi sp, sp, 16", "mv a0, a2", "mv a1, a3", "jalr t0", "unimp")
-}
-
-/// As on x86-64.
-///
-/// # Safety
-///
-/// As on x86-64.
-#[cfg(target_arch = "riscv64")]
-#[inline(always)]
-pub(super) unsafe fn switch(leave: &Cell<Left>, to: Left, [mut first, mut second]: [usize; 2]) -> [usize; 2] {
     // SAFETY: as on x86-64.
     // JUSTIFICATION: as there.
+    #[cfg(target_arch = "riscv64")]
     unsafe {
         core::arch::asm!(
             "addi sp, sp, -32",
@@ -141,33 +146,9 @@ pub(super) unsafe fn switch(leave: &Cell<Left>, to: Left, [mut first, mut second
             clobber_abi("C"),
         );
     }
-    [first, second]
-}
-
-/// As on x86-64.
-#[cfg(target_arch = "aarch64")]
-#[unsafe(naked)]
-unsafe extern "C" fn begin() -> ! {
-    core::arch::naked_asm!(
-        "ldr x9, [sp, #8]",
-        "add sp, sp, #16",
-        "mov x0, x2",
-        "mov x1, x3",
-        "blr x9",
-        "udf #0"
-    )
-}
-
-/// As on x86-64.
-///
-/// # Safety
-///
-/// As on x86-64.
-#[cfg(target_arch = "aarch64")]
-#[inline(always)]
-pub(super) unsafe fn switch(leave: &Cell<Left>, to: Left, [mut first, mut second]: [usize; 2]) -> [usize; 2] {
     // SAFETY: as on x86-64. `x18` is the platform's, and Linux has no use of it for programs; nobody
     // here writes it. JUSTIFICATION: as there.
+    #[cfg(target_arch = "aarch64")]
     unsafe {
         core::arch::asm!(
             "sub sp, sp, #32",
@@ -198,20 +179,10 @@ pub(super) unsafe fn switch(leave: &Cell<Left>, to: Left, [mut first, mut second
     [first, second]
 }
 
-/// No processor of this kind has one here; [`AVAILABLE`] says so before anybody asks.
+/// No processor of this kind has a switch here; [`AVAILABLE`] says so before anybody asks.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 pub(super) fn lay_out(_: &impl Stack, _: usize, _: Life) -> Left {
     0
-}
-
-/// As [`lay_out`].
-///
-/// # Safety
-///
-/// None is needed: it does nothing.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-pub(super) unsafe fn switch(_: &Cell<Left>, _: Left, words: [usize; 2]) -> [usize; 2] {
-    words
 }
 
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]

@@ -6,50 +6,34 @@ use std::cell::Cell;
 
 use corosensei::stack::DefaultStack;
 
-use super::generations::{Generations, Known};
+use super::generations::Known;
 use super::stack_switch::{self, Left, lay_out, switch};
-use super::{MadeOf, Needs, TaskContext, TaskKind, stack_pool};
-use crate::mechanism::{Explanation, Fault, Host, Unavailable};
-use doorbell_harness::side::SideError;
+use super::{Explanation, Fault, MadeOf, Needs, PLAIN, TaskContext, TaskKind, Unavailable, stack_pool};
 
-/// Coroutines that switch straight to the next on the shared queue.
-#[derive(Debug)]
-pub(super) struct Stackful;
-
-impl TaskKind for Stackful {
-    fn name(&self) -> &'static str {
-        "stackful"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "stackful coroutines, stacks from a pool, each switching to the next on the \
-                O(1) ready queue",
-            how: "A task does a turn, puts itself at the end of the ready queue, takes the first \
-                task from it and switches to that one's stack. Stacks of 16 KiB and a guard page \
-                go back to a pool when their task has ended; their tops lie apart, so that they do \
-                not share one set of the first cache.",
-            kernel: "Nothing while they hand over. A new stack is a mapping, and its first page a fault.",
-            limits: "A hand-off is one switch: there is no executor in between that could do \
-                anything else. Registers that a call preserves are saved; those of floating point \
-                and vectors are the compiler's business. x86-64, ARM and RISC-V of 64 bits. \
-                stackful-bare is a library's way.",
-            sources: &[
-                "System V Application Binary Interface, AMD64 supplement, 3.2",
-                "Procedure Call Standard for the Arm 64-bit Architecture, 6.1",
-                "RISC-V Calling Conventions, 1.1",
-            ],
-        }
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Code
-    }
-    fn needs(&self) -> Needs {
-        NEEDS
-    }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
-        available()
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "stackful",
+    explanation: Explanation {
+        summary: "stackful coroutines, stacks from a pool, each switching to the next on the \
+            O(1) ready queue",
+        how: "A task does a turn, puts itself at the end of the ready queue, takes the first \
+            task from it and switches to that one's stack. Stacks of 16 KiB and a guard page \
+            go back to a pool when their task has ended; their tops lie apart, so that they do \
+            not share one set of the first cache.",
+        kernel: "Nothing while they hand over. A new stack is a mapping, and its first page a fault.",
+        limits: "A hand-off is one switch: there is no executor in between that could do \
+            anything else. Registers that a call preserves are saved; those of floating point \
+            and vectors are the compiler's business. x86-64, ARM and RISC-V of 64 bits. \
+            stackful-bare is a library's way.",
+        sources: &[
+            "System V Application Binary Interface, AMD64 supplement, 3.2",
+            "Procedure Call Standard for the Arm 64-bit Architecture, 6.1",
+            "RISC-V Calling Conventions, 1.1",
+        ],
+    },
+    made_of: MadeOf::Code,
+    needs: NEEDS,
+    available,
+    generation: |task_context, generations| {
         generations.starts(task_context);
         let coroutines = Coroutines::make(task_context)?;
         task_context.queue.fill();
@@ -59,8 +43,9 @@ impl TaskKind for Stackful {
         }
         generations.done(task_context, Known::None)?;
         Ok(())
-    }
-}
+    },
+    ..PLAIN
+};
 
 /// A touched page of stack, another of page tables and mapping, and the coroutine itself; two
 /// mappings, stack and guard.

@@ -4,41 +4,27 @@
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
 
-use super::generations::{Generations, Known};
+use super::generations::Known;
 use super::stackful::NEEDS;
-use super::{MadeOf, Needs, TaskContext, TaskKind, stack_pool};
-use crate::mechanism::Explanation;
+use super::{Explanation, MadeOf, PLAIN, TaskContext, TaskKind, stack_pool};
 use doorbell_harness::side::SideError;
 
-/// Coroutines of the crate corosensei, one after the other.
-#[derive(Debug)]
-pub(super) struct StackfulBare;
-
-impl TaskKind for StackfulBare {
-    fn name(&self) -> &'static str {
-        "stackful-bare"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "stackful coroutines of a library (crate corosensei), resumed one after the \
-                other, without the queue",
-            how: "The coroutines are resumed in the order of a list, lap after lap; each does a \
-                turn and suspends. No ready queue. Stacks come from the same pool as those of \
-                stackful.",
-            kernel: "Nothing.",
-            limits: "A hand-off is two switches of stacks, to the list and on. It is there for \
-                stackful to be held against, which has a queue and one switch, and the tops of its \
-                stacks apart: the library's lie in one set of the first cache.",
-            sources: &["corosensei 0.3, src/arch/x86_64.rs"],
-        }
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Code
-    }
-    fn needs(&self) -> Needs {
-        NEEDS
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "stackful-bare",
+    explanation: Explanation {
+        summary: "stackful coroutines of a library (crate corosensei), resumed one after the \
+            other, without the queue",
+        how: "The coroutines are resumed in the order of a list, lap after lap; each does a turn \
+            and suspends. No ready queue. Stacks come from the same pool as those of stackful.",
+        kernel: "Nothing.",
+        limits: "A hand-off is two switches of stacks, to the list and on. It is there for \
+            stackful to be held against, which has a queue and one switch, and the tops of its \
+            stacks apart: the library's lie in one set of the first cache.",
+        sources: &["corosensei 0.3, src/arch/x86_64.rs"],
+    },
+    made_of: MadeOf::Code,
+    needs: NEEDS,
+    generation: |task_context, generations| {
         generations.starts(task_context);
         let mut tasks = make(task_context)?;
         generations.made(task_context, Known::None)?;
@@ -50,8 +36,9 @@ impl TaskKind for StackfulBare {
         generations.done(task_context, Known::None)?;
         stack_pool::give_back(tasks.into_iter().filter(Own::done).map(Own::into_stack));
         Ok(())
-    }
-}
+    },
+    ..PLAIN
+};
 
 /// A coroutine that takes nothing, yields nothing and returns nothing.
 type Own = Coroutine<(), (), (), DefaultStack>;

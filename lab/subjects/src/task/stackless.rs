@@ -1,46 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stackless coroutines: Rust futures, whose wakers put them back into the ready queue.
 
-use super::generations::{Generations, Known};
+use super::generations::Known;
 use super::node::Node;
-use super::{MadeOf, Needs, TaskContext, TaskKind};
-use crate::mechanism::Explanation;
-use doorbell_harness::side::SideError;
+use super::{Explanation, MadeOf, Needs, PLAIN, TaskContext, TaskKind};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
-/// Futures on the shared queue.
-#[derive(Debug)]
-pub(super) struct Stackless;
+/// Makes futures that are polled here a type of their own.
+enum Own {}
 
-impl TaskKind for Stackless {
-    fn name(&self) -> &'static str {
-        "stackless"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "stackless coroutines: Rust futures on the O(1) ready queue",
-            how: "Takes the first task from the ready queue and polls its future, an async \
-                function that waits for its turns. At each poll it does one, wakes itself through \
-                its waker, whose table puts it at the end of the queue, and returns Pending. \
-                Wakers are made once for each task and point to its place in the queue. All \
-                futures are of one type, as in a pool of equal tasks: they lie side by side, and a \
-                poll is a direct call.",
-            kernel: "Nothing.",
-            limits: "The executor has one thread, no timers and no lock, knows its futures' type, \
-                and its wakers count nobody; a general one does more, see tokio and async-executor.",
-            sources: &["Rust library documentation, std::future and std::task"],
-        }
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Code
-    }
-    fn needs(&self) -> Needs {
-        Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 512 }
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "stackless",
+    explanation: Explanation {
+        summary: "stackless coroutines: Rust futures on the O(1) ready queue",
+        how: "Takes the first task from the ready queue and polls its future, an async function \
+            that waits for its turns. At each poll it does one, wakes itself through its waker, \
+            whose table puts it at the end of the queue, and returns Pending. Wakers are made once \
+            for each task and point to its place in the queue. All futures are of one type, as in \
+            a pool of equal tasks: they lie side by side, and a poll is a direct call.",
+        kernel: "Nothing.",
+        limits: "The executor has one thread, no timers and no lock, knows its futures' type, \
+            and its wakers count nobody; a general one does more, see tokio and async-executor.",
+        sources: &["Rust library documentation, std::future and std::task"],
+    },
+    made_of: MadeOf::Code,
+    needs: Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 512 },
+    generation: |task_context, generations| {
         generations.starts(task_context);
-        let mut tasks = make::<Self>(task_context);
+        let mut tasks = make::<Own>(task_context);
         task_context.queue.fill();
         generations.made(task_context, Known::None)?;
         while let Some(own) = task_context.queue.pop() {
@@ -48,8 +36,9 @@ impl TaskKind for Stackless {
             let _ = tasks.poll(own);
         }
         generations.done(task_context, Known::None)
-    }
-}
+    },
+    ..PLAIN
+};
 
 /// The tasks of a task context as futures, side by side and each with its waker: one address to
 /// compute, and no box to look into.
@@ -114,7 +103,7 @@ mod tests {
     #[test]
     fn a_task_goes_to_the_end_of_the_queue_by_its_waker_or_any_copy_of_it() {
         let task_context = task_context(3, 2);
-        let mut tasks = make::<Stackless>(&task_context);
+        let mut tasks = make::<Own>(&task_context);
         task_context.queue.fill();
         let first = task_context.queue.pop().unwrap();
         assert_eq!((first, tasks.poll(first)), (0, Poll::Pending));

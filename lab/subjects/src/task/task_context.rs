@@ -36,7 +36,6 @@ const SIGN_EVERY: u64 = 4096;
 const COMPLAINT: usize = 256;
 
 /// Words that the tasks of a trial write.
-#[derive(Debug)]
 #[repr(C, align(128))]
 struct Ledger {
     /// Turns done by all tasks.
@@ -71,18 +70,10 @@ struct Ledger {
 // SAFETY: atomics and arrays of atomics only; all are valid at zero.
 unsafe impl Zeroed for Ledger {}
 
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spent {
-    pub(super) user_ns: u64,
-    pub(super) system_ns: u64,
-    pub(super) minor_faults: u64,
-    pub(super) major_faults: u64,
-}
-
 /// The tasks' common ground. One word, so that a task that keeps it is no larger than what it is
 /// made of: with a copy of all this in each of them a future had four cache lines to itself.
-#[derive(Debug, Clone, Copy)]
-pub struct TaskContext(&'static Shared);
+#[derive(Clone, Copy)]
+pub(crate) struct TaskContext(&'static Shared);
 
 impl std::ops::Deref for TaskContext {
     type Target = Shared;
@@ -92,8 +83,7 @@ impl std::ops::Deref for TaskContext {
     }
 }
 
-#[derive(Debug)]
-pub struct Shared {
+pub(crate) struct Shared {
     pub(super) clock: Clock,
     pub(super) tasks: u32,
     pub(super) yields: u32,
@@ -396,11 +386,9 @@ impl TaskContext {
         wake(&self.ledger.home);
     }
 
-    /// What tasks that have gone home spent.
-    pub(super) fn spent(&self) -> Spent {
-        let [user_ns, system_ns, minor_faults, major_faults] =
-            self.ledger.spent.each_ref().map(|sum| sum.load(Acquire));
-        Spent { user_ns, system_ns, minor_faults, major_faults }
+    /// What tasks that have gone home spent, as the ledger has it.
+    pub(super) fn spent(&self) -> [u64; 4] {
+        self.ledger.spent.each_ref().map(|sum| sum.load(Acquire))
     }
 
     /// Says how many tasks will stand ready, before the first of them is made.
@@ -449,13 +437,7 @@ impl TaskContext {
 
 /// Reads an element of every page of `slice`, the last one's too.
 fn look<T>(slice: &[T], read: impl Fn(&T) -> u64) {
-    const {
-        assert!(
-            size_of::<T>() <= PAGE,
-            "an element on more than one page would not be looked \
-        at whole"
-        )
-    };
+    const { assert!(size_of::<T>() <= PAGE, "an element on more than one page would not be looked at whole") };
     for element in slice.iter().step_by(PAGE / size_of::<T>()).chain(slice.last()) {
         std::hint::black_box(read(element));
     }

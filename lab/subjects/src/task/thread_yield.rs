@@ -4,52 +4,35 @@
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use super::generations::Generations;
-use super::{MadeOf, Needs, TaskContext, TaskKind, tasks};
-use crate::mechanism::Explanation;
-use doorbell_harness::side::SideError;
-
-/// A thread each, and nobody sleeps.
-#[derive(Debug)]
-pub(super) struct ThreadYield;
+use super::{Explanation, MadeOf, Needs, PLAIN, TaskContext, TaskKind, tasks};
 
 /// Figure: turns of which the one before was the same task's.
-pub const IN_A_ROW: &str = "turns in a row by one task";
+const IN_A_ROW: &str = "turns in a row by one task";
 
-impl TaskKind for ThreadYield {
-    fn name(&self) -> &'static str {
-        "thread-yield"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "threads that give way by sched_yield",
-            how: "All threads are runnable. Each does a turn and calls sched_yield, as often as it \
-                has turns. The ready queue is turned for the same work, but who is next is the \
-                kernel's to say: its run queue is the queue here.",
-            kernel: "Puts the caller behind and picks the next: no sleep, no wake-up.",
-            limits: "A hand-off is a call of sched_yield. The kernel may pick the caller again: \
-                turns in a row by one task are counted, and so are the switches. A thread may be \
-                preempted in the middle of its turn, so a flag keeps the others out; who finds it \
-                set gives way again.",
-            sources: &["sched_yield(2)", "Linux kernel/sched/fair.c, yield_task_fair"],
-        }
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Threads
-    }
-    fn sleeps(&self) -> bool {
-        false
-    }
-    fn needs(&self) -> Needs {
-        Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 }
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "thread-yield",
+    explanation: Explanation {
+        summary: "threads that give way by sched_yield",
+        how: "All threads are runnable. Each does a turn and calls sched_yield, as often as it \
+            has turns. The ready queue is turned for the same work, but who is next is the \
+            kernel's to say: its run queue is the queue here.",
+        kernel: "Puts the caller behind and picks the next: no sleep, no wake-up.",
+        limits: "A hand-off is a call of sched_yield. The kernel may pick the caller again: \
+            turns in a row by one task are counted, and so are the switches. A thread may be \
+            preempted in the middle of its turn, so a flag keeps the others out; who finds it \
+            set gives way again.",
+        sources: &["sched_yield(2)", "Linux kernel/sched/fair.c, yield_task_fair"],
+    },
+    made_of: MadeOf::Threads,
+    needs: Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 },
+    stays_awake: true,
+    generation: |task_context, generations| {
         hold(task_context);
         tasks::all_at_once(task_context, generations, walk, || release(task_context))
-    }
-    fn conclude(&self, task_context: &TaskContext, generations: &mut Generations) {
-        conclude(task_context, generations);
-    }
-}
+    },
+    conclude,
+    ..PLAIN
+};
 
 /// Whether a task is in its turn, and which was last.
 fn words(task_context: &TaskContext) -> [&'static AtomicU32; 2] {

@@ -4,16 +4,13 @@
 
 use super::generations::Generations;
 use super::stackless_rotating::live;
-use super::{MadeOf, Needs, TaskContext, TaskKind};
-use crate::mechanism::{Explanation, Fault};
+use super::{Explanation, Fault, MadeOf, Needs, PLAIN, TaskContext, TaskKind};
+use crate::mechanism::c_call::{ThreadTimer, handle};
 use doorbell_harness::side::SideError;
 use doorbell_results::figure::timer_ticks::{BY_CYCLES, BY_TICKS, RUNS as RUNS_TIMED, STEP, TICKS, WORST};
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::Relaxed};
-/// stackless-rotating, timed by a timer that ticks.
-#[derive(Debug)]
-pub(super) struct TimerTicks;
-
 /// 5000 ticks of a timebase of 10 MHz, that of QEMU's board `virt`.
 const INTERVAL_NS: i64 = 500_000;
 
@@ -33,35 +30,23 @@ thread_local! {
     static RUNS: RefCell<Vec<(u64, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
-impl TaskKind for TimerTicks {
-    fn name(&self) -> &'static str {
-        "timer-ticks"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "stackless-rotating, measured by counting timer ticks beside the cycle counter",
-            how: "Runs stackless-rotating while a timer of 0.5 ms ticks (5000 units of a timebase \
-                of 10 MHz), begun at a moment randomised. As in the source, the handler counts and \
-                arms the timer anew from when it runs.",
-            kernel: "A timer interrupt and a signal for each tick.",
-            limits: "A count is a whole number: one tick more or less is an error of one tick's \
-                length, however short the run. Each tick also takes time from the run it measures.",
-            sources: &["HUST-OS/tornado-os, analysis0.rs", "timer_create(2)"],
-        }
-    }
-    fn made_of(&self) -> MadeOf {
-        MadeOf::Code
-    }
-    fn needs(&self) -> Needs {
-        Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 512 }
-    }
-    fn takes(&self, yields: u32) -> bool {
-        yields == 1
-    }
-    fn usual(&self) -> bool {
-        false
-    }
-    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "timer-ticks",
+    explanation: Explanation {
+        summary: "stackless-rotating, measured by counting timer ticks beside the cycle counter",
+        how: "Runs stackless-rotating while a timer of 0.5 ms ticks (5000 units of a timebase \
+            of 10 MHz), begun at a moment randomised. As in the source, the handler counts and \
+            arms the timer anew from when it runs.",
+        kernel: "A timer interrupt and a signal for each tick.",
+        limits: "A count is a whole number: one tick more or less is an error of one tick's \
+            length, however short the run. Each tick also takes time from the run it measures.",
+        sources: &["HUST-OS/tornado-os, analysis0.rs", "timer_create(2)"],
+    },
+    made_of: MadeOf::Code,
+    needs: Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 512 },
+    one_turn: true,
+    usual: false,
+    generation: |task_context, generations| {
         let timer = Timer::start()?;
         let before = COUNT.load(Relaxed);
         live(task_context, generations)?;
@@ -76,11 +61,12 @@ impl TaskKind for TimerTicks {
             }
         });
         Ok(())
-    }
-    fn conclude(&self, task_context: &TaskContext, generations: &mut Generations) {
+    },
+    conclude: |task_context, generations| {
         RUNS.with_borrow(|runs| figures(runs, task_context, generations));
-    }
-}
+    },
+    ..PLAIN
+};
 
 /// What ticks and cycles say of the same runs.
 fn figures(runs: &[(u64, u64)], task_context: &TaskContext, generations: &mut Generations) {
@@ -146,27 +132,10 @@ impl Drop for Timer {
 /// Creates the timer of this process and its handler; both stay until the process ends. The calling
 /// thread gets the ticks, so that they interrupt the run and not a thread that sleeps beside it.
 fn create() -> Result<(), SideError> {
-    // SAFETY: sigaction is plain data, valid when zero.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = tick as *const () as usize;
-    action.sa_flags = libc::SA_RESTART;
-    // SAFETY: sigevent is plain data, valid when zero.
-    let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
-    event.sigev_notify = libc::SIGEV_THREAD_ID;
-    event.sigev_signo = libc::SIGALRM;
-    event.sigev_notify_thread_id = rustix::thread::gettid().as_raw_nonzero().get();
-    let mut timer: libc::timer_t = std::ptr::null_mut();
-    // SAFETY: `action`, `event` and `timer` are ours and live through the calls; null asks for no old
-    // action. The handler only uses atomics and arms the timer, both of which a signal handler may
-    // do (signal-safety(7)). JUSTIFICATION: rustix has no signal handlers and no POSIX timers.
-    let done = unsafe {
-        libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut()) == 0
-            && libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) == 0
-    };
-    if !done {
-        return Err(Fault::new("timer_create", std::io::Error::last_os_error()).into());
-    }
-    TIMER.store(timer, Relaxed);
+    // SAFETY: the handler only uses atomics and arms the timer, both of which a signal handler may do.
+    unsafe { handle(libc::SIGALRM, tick, libc::SA_RESTART) }.map_err(Fault::of("sigaction"))?;
+    let timer = ThreadTimer::new(libc::SIGALRM).map_err(Fault::of("timer_create"))?;
+    TIMER.store(ManuallyDrop::new(timer).0, Relaxed);
     Ok(())
 }
 
@@ -220,9 +189,9 @@ mod tests {
     /// trial and counted as reaping.
     #[test]
     fn figures_are_worked_out_once_of_all_runs() {
-        let (task_context, mut generations) = (task_context(10, 1), Generations::new());
+        let (task_context, mut generations) = (task_context(10, 1), Generations::default());
         RUNS.set(vec![(1, 400_000_000), (0, 600_000_000)]);
-        TimerTicks.conclude(&task_context, &mut generations);
+        (KIND.conclude)(&task_context, &mut generations);
         let (_, figures) = generations.result(0);
         let ticks: Vec<_> = figures.iter().filter(|figure| figure.name == TICKS).collect();
         assert_eq!(ticks.len(), 1, "{figures:?}");

@@ -11,19 +11,18 @@ const ALIGNMENT: usize = 4096;
 /// Invariant of the buffer: a device or the kernel touches the bytes only inside
 /// [`Transfer::once`](super::Transfer::once), which does not return before it is done; the methods
 /// here are called only between two of those, by the thread that makes them.
-#[derive(Debug)]
-pub struct Buffer {
+pub(crate) struct Buffer {
     pages: Box<[UnsafeCell<Page>]>,
     bytes: usize,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 #[repr(C, align(4096))]
 struct Page([u8; ALIGNMENT]);
 
 impl Buffer {
     /// A buffer of `bytes`, filled so that no device can compress it away.
-    pub fn new(bytes: usize) -> Self {
+    pub(crate) fn new(bytes: usize) -> Self {
         let mut random = fastrand::Rng::with_seed(0x0064_6f6f_7262_656c);
         let page = |_| {
             let mut page = Page([0; ALIGNMENT]);
@@ -34,26 +33,26 @@ impl Buffer {
     }
 
     /// Its length, bytes.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub fn pointer(&self) -> *mut u8 {
+    pub(crate) fn pointer(&self) -> *mut u8 {
         self.pages.as_ptr().cast_mut().cast()
     }
 
     /// Writes `stamp` over its first eight bytes.
-    pub fn stamp(&self, stamp: u64) {
+    pub(crate) fn stamp(&self, stamp: u64) {
         self.stamp_at(0, stamp);
     }
 
     /// Its first eight bytes.
-    pub fn stamped(&self) -> u64 {
+    pub(crate) fn stamped(&self) -> u64 {
         self.stamped_at(0)
     }
 
     /// Writes `stamp` over the eight bytes at `offset`, a multiple of eight inside of it.
-    pub fn stamp_at(&self, offset: usize, stamp: u64) {
+    pub(crate) fn stamp_at(&self, offset: usize, stamp: u64) {
         assert!(
             offset + 8 <= self.pages.len() * ALIGNMENT && offset.is_multiple_of(8),
             "outside of the buffer"
@@ -64,7 +63,7 @@ impl Buffer {
     }
 
     /// The eight bytes at `offset`, a multiple of eight inside of it.
-    pub fn stamped_at(&self, offset: usize) -> u64 {
+    pub(crate) fn stamped_at(&self, offset: usize) -> u64 {
         assert!(
             offset + 8 <= self.pages.len() * ALIGNMENT && offset.is_multiple_of(8),
             "outside of the buffer"

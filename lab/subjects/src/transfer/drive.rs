@@ -9,9 +9,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::scratch::{stamp, stamp_all};
 use super::target::Opened;
-use super::{Buffer, Engine, Place};
+use super::{Buffer, Engine, Fault, Links, Place};
 use crate::lone_side::drive_alone;
-use crate::mechanism::{Fault, Links};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
@@ -22,10 +21,9 @@ use doorbell_results::configuration::{Direction, Pattern};
 use doorbell_results::record::io::Io;
 
 /// A way and what it transfers between.
-#[expect(missing_debug_implementations, reason = "a way is code and has nothing to show but its name")]
-pub struct Drive {
-    pub engine: &'static dyn Engine,
-    pub target: Opened,
+pub(crate) struct Drive {
+    pub(crate) engine: &'static Engine,
+    pub(crate) target: Opened,
 }
 
 /// Transfers before the window: a ring's first ones fault in its
@@ -74,12 +72,12 @@ impl Drive {
             direction,
             thread_cpu: side.configuration.placement.cpus.map(|cpus| cpus[1]),
         };
-        let mut transfer = self.engine.open(place)?;
+        let mut transfer = (self.engine.open)(place)?;
         let size = u64::from(side.configuration.size);
         let blocks = self.target.bytes / size;
         // What is known of every sector is held against every block that is read.
         let known = self.target.prepared.as_ref().map_or(0, |prepared| prepared.bytes) / size;
-        let reads = direction == Direction::Read && self.engine.name() != super::CONTROL;
+        let reads = direction == Direction::Read && self.engine.name != super::CONTROL;
         let clock = side.clock;
         let mut random = fastrand::Rng::new();
         let mut once = |side: &mut Side, record: bool| -> Result<u64, Fault> {

@@ -3,7 +3,6 @@
 
 use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::role::Role;
-use doorbell_harness::site::Host;
 use doorbell_machine::root::Root;
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
@@ -38,10 +37,10 @@ impl Family for Transfers {
             Ok(engine) => engine,
             Err(unknown) => return Some(unknown.to_string()),
         };
-        if let Err(lack) = engine.available(&Host::default()) {
+        if let Err(lack) = (engine.available)() {
             return Some(lack.reason);
         }
-        if engine.noticed() == Noticed::ByPolling
+        if engine.noticed == Noticed::ByPolling
             && let Some(device) =
                 configuration.target.as_ref().and_then(|target| target::device(target, &Root::live()))
             && let Some(lack) = no_queue(&device)
@@ -52,8 +51,8 @@ impl Family for Transfers {
             Some([first, second]) => first == second,
             None => machine.topology.usable.len() < 2,
         };
-        (engine.kernel_thread() && one_cpu).then(|| {
-            format!("{} needs two CPUs: one for the waiter, one for the kernel's thread", engine.name())
+        (engine.kernel_thread && one_cpu).then(|| {
+            format!("{} needs two CPUs: one for the waiter, one for the kernel's thread", engine.name)
         })
     }
 

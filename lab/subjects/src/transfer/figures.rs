@@ -8,7 +8,7 @@ use doorbell_results::record::io::Io;
 use doorbell_results::record::subject::Noticed;
 use doorbell_results::record::{Figure, Record, SideCounters, Warning, warning};
 /// Adds to a record of transfers what follows from its counts; leaves every other record as it is.
-pub fn derive(record: &mut Record) {
+pub(crate) fn derive(record: &mut Record) {
     let (Pattern::Io { .. }, Some(counted)) = (record.configuration.pattern, record.io.clone()) else {
         return;
     };

@@ -8,7 +8,8 @@
 //!
 //! Adding a way is adding a file here and one line in [`all`].
 
-use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
+// Also what the files here are made of.
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Unavailable};
 use doorbell_results::configuration::Direction;
 use doorbell_results::nearest::{self, Unknown};
 use doorbell_results::record::Subject;
@@ -16,7 +17,7 @@ use std::os::fd::BorrowedFd;
 mod buffer;
 mod drive;
 mod family;
-pub mod figures;
+mod figures;
 mod null;
 pub mod prepare;
 mod ring;
@@ -29,53 +30,51 @@ mod uring_hybrid;
 mod uring_iopoll;
 mod uring_sqpoll;
 mod uring_sqpoll_iopoll;
-pub use buffer::Buffer;
+use buffer::Buffer;
 pub use doorbell_results::record::subject::Noticed;
-pub use drive::Drive;
+use drive::Drive;
 pub(crate) use drive::other_threads_ns;
 pub use family::Transfers;
+
+/// Sets a way up in the thread that transfers.
+type Opens = for<'buffer> fn(Place<'buffer>) -> Result<Box<dyn Transfer + 'buffer>, OpenError>;
+
 /// A way to transfer a block and to wait for it.
-pub trait Engine: Sync {
+#[derive(Debug)]
+pub struct Engine {
     /// The name on the command line and in result files.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
     /// The text of `doorbell explain`.
-    fn explanation(&self) -> Explanation;
+    pub explanation: Explanation,
     /// How a completion is noticed.
-    fn noticed(&self) -> Noticed;
+    noticed: Noticed,
     /// Whether a thread of the kernel works for it beside the waiter, which needs a CPU of its own.
-    fn kernel_thread(&self) -> bool {
-        false
-    }
+    pub kernel_thread: bool,
     /// Whether this kernel has it.
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        let _ = host;
-        Ok(())
-    }
-    /// Sets it up in the thread that transfers.
-    fn open<'buffer>(&self, place: Place<'buffer>) -> Result<Box<dyn Transfer + 'buffer>, OpenError>;
+    pub available: fn() -> Result<(), Unavailable>,
+    open: Opens,
 }
 
-impl dyn Engine {
+impl Engine {
     /// What it is, as it is stored with what was measured.
     pub fn subject(&self) -> Subject {
-        Subject::IoEngine { noticed: self.noticed(), kernel_thread: self.kernel_thread() }
+        Subject::IoEngine { noticed: self.noticed, kernel_thread: self.kernel_thread }
     }
 }
 
 /// What a way transfers between.
-#[derive(Debug)]
-pub struct Place<'buffer> {
+pub(crate) struct Place<'buffer> {
     /// The file or device, open for `direction`, without the page cache.
-    pub file: BorrowedFd<'buffer>,
+    file: BorrowedFd<'buffer>,
     /// One block of memory, aligned as the device wants it.
-    pub buffer: &'buffer Buffer,
+    buffer: &'buffer Buffer,
     /// To or from the device.
-    pub direction: Direction,
+    direction: Direction,
     /// A CPU for the kernel's thread, where there is one to spare.
-    pub thread_cpu: Option<u32>,
+    thread_cpu: Option<u32>,
 }
 
-pub trait Transfer {
+pub(crate) trait Transfer {
     /// Transfers the block at `offset` bytes and returns once it is done.
     fn once(&mut self, offset: u64) -> Result<(), Fault>;
 }
@@ -83,16 +82,16 @@ pub trait Transfer {
 /// Every way, in the order `doorbell list` shows. The one list to extend.
 // A crate that inlined it would compile every loop behind it once more.
 #[inline(never)]
-pub fn all() -> &'static [&'static dyn Engine] {
+pub fn all() -> &'static [&'static Engine] {
     &[
-        &null::Null,
-        &sync::SyncCall,
-        &sync_hipri::SyncHipri,
-        &uring::Uring,
-        &uring_iopoll::UringIopoll,
-        &uring_hybrid::UringHybrid,
-        &uring_sqpoll::UringSqpoll,
-        &uring_sqpoll_iopoll::UringSqpollIopoll,
+        &null::ENGINE,
+        &sync::ENGINE,
+        &sync_hipri::ENGINE,
+        &uring::ENGINE,
+        &uring_iopoll::ENGINE,
+        &uring_hybrid::ENGINE,
+        &uring_sqpoll::ENGINE,
+        &uring_sqpoll_iopoll::ENGINE,
     ]
 }
 
@@ -100,8 +99,8 @@ pub fn all() -> &'static [&'static dyn Engine] {
 pub const CONTROL: &str = "io-null";
 
 /// The way called `name`, or the nearest name if there is none.
-pub fn find(name: &str) -> Result<&'static dyn Engine, Unknown> {
-    nearest::find("I/O engine", all().iter().copied(), |engine| engine.name(), name)
+pub fn find(name: &str) -> Result<&'static Engine, Unknown> {
+    nearest::find("I/O engine", all().iter().copied(), |engine| engine.name, name)
 }
 
 #[cfg(test)]
@@ -112,8 +111,8 @@ mod tests {
     fn every_name_is_found_and_a_misspelt_one_meets_the_nearest() {
         let mut names = std::collections::BTreeSet::new();
         for engine in all() {
-            assert!(names.insert(engine.name()), "{} is used twice", engine.name());
-            assert_eq!(find(engine.name()).unwrap().name(), engine.name());
+            assert!(names.insert(engine.name), "{} is used twice", engine.name);
+            assert_eq!(find(engine.name).unwrap().name, engine.name);
         }
         assert_eq!(find("uring-iopol").err().unwrap().nearest, Some("uring-iopoll"));
         assert_eq!(find("rendezvous").err().unwrap().nearest, None);

@@ -6,8 +6,8 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use io_uring::{IoUring, Parameters, opcode, squeue, types};
 use rustix::io::Errno;
 
-use super::Place;
-use crate::mechanism::{Fault, OpenError, Unavailable};
+use super::{Fault, OpenError, Place, Transfer, Unavailable};
+use crate::mechanism::uring::refused;
 use doorbell_results::configuration::Direction;
 
 /// Completions are found by looking (include/uapi/linux/io_uring.h).
@@ -84,23 +84,20 @@ pub(super) fn probe(flags: u32, what: &str, since: &str) -> Result<(), Unavailab
             let release = rustix::system::uname().release().to_string_lossy().into_owned();
             Err(Unavailable::because(format!("kernel {release} has no {what} (needs {since})")))
         }
-        Err(error) => Err(Unavailable::because(format!(
-            "io_uring_setup: {error}; /proc/sys/kernel/io_uring_disabled must be 0, and a \
-             container's seccomp profile must allow io_uring"
-        ))),
+        Err(error) => Err(refused(error).into()),
+    }
+}
+
+impl Transfer for Ring<'_> {
+    #[inline]
+    fn once(&mut self, offset: u64) -> Result<(), Fault> {
+        self.enter(offset)
     }
 }
 
 impl<'buffer> Ring<'buffer> {
     pub(super) fn open(place: Place<'buffer>, flags: u32) -> Result<Self, OpenError> {
-        let ring = set_up(flags, place.thread_cpu).map_err(|error| {
-            OpenError::with_cure(
-                "io_uring_setup",
-                error,
-                "/proc/sys/kernel/io_uring_disabled must be 0, and a container's seccomp profile \
-                 must allow io_uring",
-            )
-        })?;
+        let ring = set_up(flags, place.thread_cpu).map_err(refused)?;
         Ok(Self { ring, place })
     }
 
@@ -122,7 +119,7 @@ impl<'buffer> Ring<'buffer> {
 
     /// Submits the block at `offset` and enters the kernel until it is done.
     #[inline]
-    pub(super) fn enter(&mut self, offset: u64) -> Result<(), Fault> {
+    fn enter(&mut self, offset: u64) -> Result<(), Fault> {
         self.push(offset)?;
         loop {
             match self.ring.submit_and_wait(1) {

@@ -30,30 +30,16 @@ const RANDOM: usize = 4096;
 pub enum ScratchError {
     #[error("{call} {}: {cause}{}", .path.display(), cure(.cause))]
     Call { call: &'static str, path: PathBuf, cause: io::Error },
-    /// It is shorter than what was written.
     #[error("{}: {read} of {wanted} bytes at {offset} could be read back; the device or its file \
         system has cut it short: look for its errors in `dmesg`, and take another disk (--dir or \
         --device)", .path.display())]
-    Short {
-        path: PathBuf,
-        /// Where the read began, bytes from the front.
-        offset: u64,
-        read: usize,
-        /// Bytes that were written there.
-        wanted: usize,
-    },
+    Short { path: PathBuf, offset: u64, read: usize, wanted: usize },
     #[error("{}: interrupted while it was filled", .0.display())]
     Interrupted(PathBuf),
-    /// What was written is not there.
     #[error("{}: what was written to the block at {offset} did not come back; the device or its \
         file system is broken: look for its errors in `dmesg`, and take another disk (--dir or \
         --device)", .path.display())]
-    NotThere {
-        path: PathBuf,
-        /// The first such sector, bytes from the front.
-        offset: u64,
-    },
-    /// The file has a hole, which is read without a device.
+    NotThere { path: PathBuf, offset: u64 },
     #[error("{}: the file system left a hole at {offset}, which is read without a device; choose a \
         folder on another file system with --dir", .path.display())]
     Hole { path: PathBuf, offset: u64 },
@@ -286,6 +272,13 @@ fn whole(file: &File, path: &Path, bytes: u64) -> Result<(), ScratchError> {
 mod tests {
     use super::*;
 
+    /// An empty file to be filled.
+    fn file(folder: &Path) -> (PathBuf, File) {
+        let path = folder.join("file");
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
+        (path, file.unwrap())
+    }
+
     #[test]
     fn every_sector_has_a_stamp_of_its_own_and_none_is_zero() {
         let stamps: std::collections::HashSet<u64> =
@@ -297,11 +290,9 @@ mod tests {
     #[test]
     fn a_target_is_filled_in_every_block_by_every_order_and_a_changed_one_is_found() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
         let bytes = 3 * CHUNK as u64;
         for passes in [1, 3] {
-            let file =
-                OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+            let (path, file) = file(folder.path());
             let prepared = fill(&file, &path, bytes, passes, &AtomicBool::new(false)).unwrap();
             assert_eq!(prepared.checked_sectors, bytes / SECTOR);
             assert_eq!(prepared.passes.len(), passes as usize);
@@ -313,7 +304,7 @@ mod tests {
                 "{error}"
             );
         }
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        let (path, file) = file(folder.path());
         file.set_len(bytes).unwrap();
         assert!(matches!(whole(&file, &path, bytes), Err(ScratchError::Hole { offset: 0, .. })));
     }
@@ -323,8 +314,7 @@ mod tests {
     #[test]
     fn a_file_that_was_cut_short_is_told_as_such_with_its_bytes() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        let (path, file) = file(folder.path());
         let (go_on, bytes) = (AtomicBool::new(false), 2 * CHUNK as u64);
         fill(&file, &path, bytes, 1, &go_on).unwrap();
         file.set_len(bytes - SECTOR).unwrap();
@@ -340,8 +330,7 @@ mod tests {
     #[test]
     fn an_interrupted_fill_stops_before_its_next_chunk() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        let (path, file) = file(folder.path());
         let interrupted = AtomicBool::new(true);
         let error = fill(&file, &path, 8 * CHUNK as u64, 1, &interrupted).unwrap_err();
         assert!(matches!(error, ScratchError::Interrupted(_)), "{error}");

@@ -3,48 +3,31 @@
 
 use std::os::fd::AsRawFd;
 
-use super::{Engine, Noticed, Place, Transfer};
-use crate::mechanism::{Explanation, Fault, OpenError};
+use super::{Engine, Explanation, Fault, Noticed, Place, Transfer};
 use doorbell_results::configuration::Direction;
-
-#[derive(Debug)]
-pub(super) struct SyncCall;
 
 /// preadv2 or pwritev2 with some flags.
 pub(super) struct Call<'buffer> {
-    place: Place<'buffer>,
-    flags: libc::c_int,
+    pub(super) place: Place<'buffer>,
+    pub(super) flags: libc::c_int,
 }
 
-impl Engine for SyncCall {
-    fn name(&self) -> &'static str {
-        "sync"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "preadv2 and pwritev2: one call a block, ended by an interrupt",
-            how: "Calls preadv2(2) or pwritev2(2) on a file opened with O_DIRECT.",
-            kernel: "Builds a request, gives it to the device, and sleeps. The device interrupts \
-                the CPU that its queue belongs to; the handler completes the request and wakes the \
-                caller.",
-            limits: "An interrupt on an idle CPU is in nobody's CPU time: what is said of CPU time \
-                is the caller's.",
-            sources: &["preadv2(2), open(2) O_DIRECT", "Linux block/fops.c, block/blk-mq.c"],
-        }
-    }
-    fn noticed(&self) -> Noticed {
-        Noticed::ByInterrupt
-    }
-    fn open<'buffer>(&self, place: Place<'buffer>) -> Result<Box<dyn Transfer + 'buffer>, OpenError> {
-        Ok(Box::new(Call::new(place, 0)))
-    }
-}
-
-impl<'buffer> Call<'buffer> {
-    pub(super) fn new(place: Place<'buffer>, flags: libc::c_int) -> Self {
-        Self { place, flags }
-    }
-}
+pub(super) const ENGINE: Engine = Engine {
+    name: "sync",
+    explanation: Explanation {
+        summary: "preadv2 and pwritev2: one call a block, ended by an interrupt",
+        how: "Calls preadv2(2) or pwritev2(2) on a file opened with O_DIRECT.",
+        kernel: "Builds a request, gives it to the device, and sleeps. The device interrupts the \
+            CPU that its queue belongs to; the handler completes the request and wakes the caller.",
+        limits: "An interrupt on an idle CPU is in nobody's CPU time: what is said of CPU time \
+            is the caller's.",
+        sources: &["preadv2(2), open(2) O_DIRECT", "Linux block/fops.c, block/blk-mq.c"],
+    },
+    noticed: Noticed::ByInterrupt,
+    kernel_thread: false,
+    available: || Ok(()),
+    open: |place| Ok(Box::new(Call { place, flags: 0 })),
+};
 
 impl Transfer for Call<'_> {
     #[inline]

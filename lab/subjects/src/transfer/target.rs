@@ -32,35 +32,28 @@ pub struct Opened {
 /// Why a target cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// It cannot be looked at or opened.
     #[error("{}: {cause}", .path.display())]
     Open { path: PathBuf, cause: io::Error },
-    /// Somebody has put another file in its place.
     #[error("{} is no longer the file that this run made and filled: somebody has put another in \
         its place; the run wrote nothing to that one: run it again, with --dir in a folder that \
         only you may write to", .0.display())]
     Replaced(PathBuf),
-    /// Its file system knows no direct transfers.
     #[error("{} cannot be opened with O_DIRECT: its file system keeps everything in memory; choose \
         a folder on a disk with --dir", .0.display())]
     NoDirect(PathBuf),
     #[error("{} is no {wanted}", .path.display())]
     Kind { path: PathBuf, wanted: &'static str },
-    /// It has no room for a block.
     #[error("{} has {bytes} bytes, fewer than a block of {block}", .path.display())]
     TooSmall { path: PathBuf, bytes: u64, block: u32 },
-    /// The device's own blocks are larger.
     #[error("{name} takes blocks of {least} bytes and multiples, not {block} (--size)")]
     Block { name: String, least: u64, block: u32 },
     #[error("{} is a file that was there before: it is only read; leave --file out, and a file is \
         made to be written", .0.display())]
     NotOurs(PathBuf),
-    /// The flag that allows it is missing or names another device.
     #[error("{name} would be overwritten: say so with --write-device {name}")]
     NoConsent { name: String },
     #[error("{0}; it is not written")]
     InUse(InUse),
-    /// The kernel says that somebody uses the device.
     #[error("{name} is in use, the kernel says (O_EXCL: {cause}); it is not written")]
     Busy { name: String, cause: io::Error },
 }
@@ -134,7 +127,7 @@ pub fn open(
 
 /// The block device that transfers to or from `target` go to, before anything of it is opened or
 /// made; none where there is none, or what is named is not there.
-pub fn device(target: &Target, root: &Root) -> Option<BlockDevice> {
+pub(crate) fn device(target: &Target, root: &Root) -> Option<BlockDevice> {
     let path = match target {
         Target::Created { folder, .. } => folder.as_deref().unwrap_or(Path::new(".")),
         Target::File { path } | Target::Device { path, .. } => path,
@@ -148,7 +141,7 @@ pub fn device(target: &Target, root: &Root) -> Option<BlockDevice> {
 }
 
 /// Whether the device may be written: the user named it, and nobody uses it.
-pub fn may_write(
+pub(crate) fn may_write(
     root: &Root,
     number: [u32; 2],
     device: Option<&BlockDevice>,

@@ -2,44 +2,22 @@
 //! io_uring without flags: one call submits and sleeps until the device interrupts.
 
 use super::ring::{self, Ring};
-use super::{Engine, Noticed, Place, Transfer};
-use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
+use super::{Engine, Explanation, Noticed};
 
-#[derive(Debug)]
-pub(super) struct Uring;
-
-struct Waits<'buffer>(Ring<'buffer>);
-
-impl Engine for Uring {
-    fn name(&self) -> &'static str {
-        "uring"
-    }
-    fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: "io_uring: one call a block, ended by an interrupt",
-            how: "Puts IORING_OP_READ or IORING_OP_WRITE into the ring and calls io_uring_enter(2) \
-                once, to submit and to wait for one completion.",
-            kernel: "As sync; the interrupt queues task work for the waiter, which posts the \
-                completion on its way out of its sleep.",
-            limits: "With one transfer under way a ring saves no call. Buffer and file are not \
-                registered, so that all ways do the same work.",
-            sources: &["io_uring_enter(2), io_uring_setup(2)", "Linux io_uring/rw.c"],
-        }
-    }
-    fn noticed(&self) -> Noticed {
-        Noticed::ByInterrupt
-    }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
-        ring::probe(0, "io_uring", "5.6")
-    }
-    fn open<'buffer>(&self, place: Place<'buffer>) -> Result<Box<dyn Transfer + 'buffer>, OpenError> {
-        Ok(Box::new(Waits(Ring::open(place, 0)?)))
-    }
-}
-
-impl Transfer for Waits<'_> {
-    #[inline]
-    fn once(&mut self, offset: u64) -> Result<(), Fault> {
-        self.0.enter(offset)
-    }
-}
+pub(super) const ENGINE: Engine = Engine {
+    name: "uring",
+    explanation: Explanation {
+        summary: "io_uring: one call a block, ended by an interrupt",
+        how: "Puts IORING_OP_READ or IORING_OP_WRITE into the ring and calls io_uring_enter(2) \
+            once, to submit and to wait for one completion.",
+        kernel: "As sync; the interrupt queues task work for the waiter, which posts the \
+            completion on its way out of its sleep.",
+        limits: "With one transfer under way a ring saves no call. Buffer and file are not \
+            registered, so that all ways do the same work.",
+        sources: &["io_uring_enter(2), io_uring_setup(2)", "Linux io_uring/rw.c"],
+    },
+    noticed: Noticed::ByInterrupt,
+    kernel_thread: false,
+    available: || ring::probe(0, "io_uring", "5.6"),
+    open: |place| Ok(Box::new(Ring::open(place, 0)?)),
+};

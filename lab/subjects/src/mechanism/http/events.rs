@@ -3,71 +3,49 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Connection, Stream, ask, probe};
-use crate::mechanism::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
-    Woken,
-};
+use super::{Connection, Protocol, Stream, ask};
+use crate::mechanism::{Explanation, Fault, Mechanism, Notifier, Notifiers, OpenError, Waiter, Woken};
 
-/// The answer never ends: each event is a line of it.
-#[derive(Debug)]
-pub struct HttpEvents;
+pub(crate) struct HttpEvents;
 
-#[derive(Debug)]
-pub struct Client {
+pub(crate) struct Client {
     stream: Stream,
     /// Whether the head of the answer has been read.
     begun: bool,
 }
 
-#[derive(Debug)]
-pub struct Publisher {
+pub(crate) struct Publisher {
     stream: Stream,
     published: u64,
 }
 
-/// The connection between the two.
-#[derive(Debug)]
-pub struct EventsLink(Connection);
-
 impl Mechanism for HttpEvents {
-    type Link = EventsLink;
+    type Link = Connection<Self>;
     const NAME: &'static str = "http-sse";
     const COALESCES: bool = false;
     const ABOVE_SOCKETS: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "server-sent events: one GET, whose answer is a stream of events",
-            how: "The client asks once. The server answers with a head of text/event-stream and \
-                from then on writes a line and an empty line for each event, which the client \
-                reads and splits.",
-            kernel: "As tcp, once an event.",
-            limits: "One way only. The answer is not chunked, as one without a length may be in \
-                HTTP/1.1; a proxy might hold it back.",
-            sources: &["HTML Living Standard, section 9.2", "crate httparse"],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        probe()
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "server-sent events: one GET, whose answer is a stream of events",
+        how: "The client asks once. The server answers with a head of text/event-stream and \
+            from then on writes a line and an empty line for each event, which the client \
+            reads and splits.",
+        kernel: "As tcp, once an event.",
+        limits: "One way only. The answer is not chunked, as one without a length may be in \
+            HTTP/1.1; a proxy might hold it back.",
+        sources: &["HTML Living Standard, section 9.2", "crate httparse"],
+    };
 }
 
-impl Link for EventsLink {
-    type Notifier = Publisher;
-    type Waiter = Client;
-    fn open(site: &Site) -> Result<Self, OpenError> {
-        Connection::open(site).map(Self)
-    }
-    fn waiter(&self) -> Result<Client, OpenError> {
-        let mut stream = self.0.client()?;
+impl Protocol for HttpEvents {
+    type Client = Client;
+    type Publisher = Publisher;
+    fn client(mut stream: Stream) -> Result<Client, OpenError> {
         stream.send(&ask(0)).map_err(|fault| OpenError::of("write")(fault.cause))?;
         Ok(Client { stream, begun: false })
     }
-    fn notifier(&self) -> Result<Publisher, OpenError> {
-        let mut stream = self.0.server()?;
+    fn publisher(mut stream: Stream) -> Result<Publisher, OpenError> {
         let mut begin = || -> Result<(), Fault> {
             while stream.request()?.is_none() {
                 stream.hear()?;
@@ -114,10 +92,6 @@ impl Waiter for Client {
             self.stream.hear()?;
         }
         Ok(Woken::Notified)
-    }
-
-    fn poll(&mut self) -> Result<bool, Fault> {
-        self.wait_for(Duration::ZERO).map(|woken| woken == Woken::Notified)
     }
 
     fn requests(&self) -> Option<u64> {

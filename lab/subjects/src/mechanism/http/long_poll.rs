@@ -4,18 +4,12 @@
 use std::time::{Duration, Instant};
 
 use super::server::Server;
-use super::{Connection, Stream, ask, probe};
-use crate::mechanism::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
-    Woken,
-};
+use super::{Connection, Protocol, Stream, ask};
+use crate::mechanism::{Explanation, Fault, Mechanism, Notifiers, OpenError, Waiter, Woken};
 
-/// The server answers when there is something to tell.
-#[derive(Debug)]
-pub struct HttpLongPoll;
+pub(crate) struct HttpLongPoll;
 
-#[derive(Debug)]
-pub struct Client {
+pub(crate) struct Client {
     stream: Stream,
     taken: u64,
     known: u64,
@@ -24,61 +18,35 @@ pub struct Client {
     requests: u64,
 }
 
-#[derive(Debug)]
-pub struct Publisher(Server);
-
-/// The connection between the two.
-#[derive(Debug)]
-pub struct LongPollLink(Connection);
-
 impl Mechanism for HttpLongPoll {
-    type Link = LongPollLink;
+    type Link = Connection<Self>;
     const NAME: &'static str = "http-long-poll";
     const COALESCES: bool = false;
     const ABOVE_SOCKETS: bool = true;
     const ANSWERS: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "HTTP/1.1: the client asks, and the server answers when there is an event",
-            how: "The client sends a GET over an open connection and blocks in read(2). A thread \
-                of the server keeps the request until an event is published, at the longest for 25 \
-                s, and answers with the number of events there have been.",
-            kernel: "The notifier wakes the server's thread by a futex; that thread's write wakes \
-                the client as in tcp.",
-            limits: "Two wake-ups an event, and a question before each. Events while no question \
-                is open wait for the next.",
-            sources: &["RFC 6202, section 2.2", "crate httparse"],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        probe()
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "HTTP/1.1: the client asks, and the server answers when there is an event",
+        how: "The client sends a GET over an open connection and blocks in read(2). A thread \
+            of the server keeps the request until an event is published, at the longest for 25 \
+            s, and answers with the number of events there have been.",
+        kernel: "The notifier wakes the server's thread by a futex; that thread's write wakes \
+            the client as in tcp.",
+        limits: "Two wake-ups an event, and a question before each. Events while no question \
+            is open wait for the next.",
+        sources: &["RFC 6202, section 2.2", "crate httparse"],
+    };
 }
 
-impl Link for LongPollLink {
-    type Notifier = Publisher;
-    type Waiter = Client;
-    fn open(site: &Site) -> Result<Self, OpenError> {
-        Connection::open(site).map(Self)
+impl Protocol for HttpLongPoll {
+    type Client = Client;
+    type Publisher = Server;
+    fn client(stream: Stream) -> Result<Client, OpenError> {
+        Ok(Client { stream, taken: 0, known: 0, asked: false, requests: 0 })
     }
-    fn waiter(&self) -> Result<Client, OpenError> {
-        Ok(Client { stream: self.0.client()?, taken: 0, known: 0, asked: false, requests: 0 })
-    }
-    fn notifier(&self) -> Result<Publisher, OpenError> {
-        Ok(Publisher(Server::start(self.0.server()?, true)?))
-    }
-}
-
-impl Notifier for Publisher {
-    fn notify(&mut self) -> Result<(), Fault> {
-        self.0.publish();
-        Ok(())
-    }
-    fn helper_ns(&self) -> u64 {
-        self.0.helper_ns()
+    fn publisher(stream: Stream) -> Result<Server, OpenError> {
+        Server::start(stream, true)
     }
 }
 
@@ -126,10 +94,6 @@ impl Waiter for Client {
             self.hear()?;
         }
         Ok(Woken::Notified)
-    }
-
-    fn poll(&mut self) -> Result<bool, Fault> {
-        self.wait_for(Duration::ZERO).map(|woken| woken == Woken::Notified)
     }
 
     fn requests(&self) -> Option<u64> {

@@ -8,53 +8,62 @@
 //! `doorbell io --net` runs them.
 
 use std::io::{Read, Write};
+use std::marker::PhantomData;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::descriptor::{Ends, again, readable};
-use super::socket::{self, tcp_pair};
-use super::{Fault, OpenError, Site, Unavailable};
+use super::socket::tcp_pair;
+use super::{Fault, Link, Notifier, OpenError, Site, Unavailable, Waiter};
 
-pub mod events;
-pub mod long_poll;
+pub(crate) mod events;
+pub(crate) mod long_poll;
 mod server;
-pub mod short_poll;
-pub mod websocket;
+pub(crate) mod short_poll;
+pub(crate) mod websocket;
+
+/// A way to bring events from a server to a client.
+pub(crate) trait Protocol: Send + Sync + 'static {
+    type Client: Waiter;
+    type Publisher: Notifier;
+    fn client(stream: Stream) -> Result<Self::Client, OpenError>;
+    fn publisher(stream: Stream) -> Result<Self::Publisher, OpenError>;
+}
 
 /// The two ends of a connection.
-#[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection<P> {
     ends: Ends,
     /// Whether somebody serves it. Of two, either would answer what was asked of the other, and
     /// both would count events from one.
     served: AtomicBool,
+    protocol: PhantomData<P>,
 }
 
-impl Connection {
-    pub(super) fn open(_: &Site) -> Result<Self, OpenError> {
-        Ok(Self { ends: tcp_pair()?, served: AtomicBool::new(false) })
+impl<P: Protocol> Link for Connection<P> {
+    type Notifier = P::Publisher;
+    type Waiter = P::Client;
+    fn available() -> Result<(), Unavailable> {
+        tcp_pair()?;
+        Ok(())
     }
-    pub(super) fn client(&self) -> Result<Stream, OpenError> {
-        again(&self.ends.read).map(Stream::new)
+    fn open(_: &Site) -> Result<Self, OpenError> {
+        Ok(Self { ends: tcp_pair()?, served: AtomicBool::new(false), protocol: PhantomData })
     }
-    pub(super) fn server(&self) -> Result<Stream, OpenError> {
+    fn waiter(&self) -> Result<P::Client, OpenError> {
+        P::client(Stream::new(again(&self.ends.read)?))
+    }
+    fn notifier(&self) -> Result<P::Publisher, OpenError> {
         if self.served.swap(true, Relaxed) {
             return Err(OpenError::HasNotifier);
         }
-        again(&self.ends.write).map(Stream::new)
+        P::publisher(Stream::new(again(&self.ends.write)?))
     }
 }
 
-/// Whether a connection can be made.
-pub(super) fn probe() -> Result<(), Unavailable> {
-    socket::probe(tcp_pair())
-}
-
 /// One end, with what has been received and not yet been used.
-#[derive(Debug)]
-pub struct Stream {
+pub(crate) struct Stream {
     tcp: TcpStream,
     received: Vec<u8>,
 }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::{Stream, tell};
-use crate::mechanism::{Fault, OpenError};
+use crate::mechanism::{Fault, Notifier, OpenError};
 
 /// The longest that a request is kept waiting: below what intermediaries allow.
 const LONGEST: Duration = Duration::from_secs(25);
@@ -28,8 +28,7 @@ impl Events {
 }
 
 /// The server: the count of events, and the thread that answers.
-#[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     events: Arc<Events>,
     thread: JoinHandle<()>,
 }
@@ -49,14 +48,17 @@ impl Server {
             .map_err(OpenError::of("pthread_create"))?;
         Ok(Self { events, thread })
     }
+}
 
-    pub(super) fn publish(&self) {
+impl Notifier for Server {
+    fn notify(&mut self) -> Result<(), Fault> {
         *self.events.published() += 1;
         self.events.changed.notify_one();
+        Ok(())
     }
 
-    /// CPU time of the thread that answers, nanoseconds.
-    pub(super) fn helper_ns(&self) -> u64 {
+    /// That of the thread that answers.
+    fn helper_ns(&self) -> u64 {
         let mut clock = 0;
         // SAFETY: the thread has not been joined, so its identifier is valid; `clock` is ours.
         // JUSTIFICATION: no crate here gives another thread's clock.

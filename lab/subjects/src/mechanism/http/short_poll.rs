@@ -4,82 +4,50 @@
 use std::time::{Duration, Instant};
 
 use super::server::Server;
-use super::{Connection, Stream, ask, probe};
-use crate::mechanism::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
-    Woken,
-};
+use super::{Connection, Protocol, Stream, ask};
+use crate::mechanism::{Explanation, Fault, Mechanism, Notifiers, OpenError, Waiter, Woken};
 
-/// The client asks once in `INTERVAL`.
-#[derive(Debug)]
-pub struct HttpShortPoll;
+pub(crate) struct HttpShortPoll;
 
 /// How long the client sleeps before it asks again. Pages ask once in some seconds; a millisecond
 /// is what the other ways are held against.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-#[derive(Debug)]
-pub struct Client {
+pub(crate) struct Client {
     stream: Stream,
     taken: u64,
     known: u64,
     requests: u64,
 }
 
-#[derive(Debug)]
-pub struct Publisher(Server);
-
 impl Mechanism for HttpShortPoll {
-    type Link = ShortPollLink;
+    type Link = Connection<Self>;
     const NAME: &'static str = "http-short-poll";
     const COALESCES: bool = false;
     const ABOVE_SOCKETS: bool = true;
     const ANSWERS: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "HTTP/1.1: the client asks once a millisecond",
-            how: "The client sends a GET over an open connection, and the server answers at once \
-                with the number of events there have been. If there is none that is new, the \
-                client sleeps for a millisecond and asks again.",
-            kernel: "As tcp, twice for each question.",
-            limits: "A look costs a question, so CPU time is spent by the clock and not by the \
-                event. An event waits half an interval in the mean before anybody asks.",
-            sources: &["RFC 6202, section 2.1", "crate httparse"],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        probe()
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "HTTP/1.1: the client asks once a millisecond",
+        how: "The client sends a GET over an open connection, and the server answers at once \
+            with the number of events there have been. If there is none that is new, the \
+            client sleeps for a millisecond and asks again.",
+        kernel: "As tcp, twice for each question.",
+        limits: "A look costs a question, so CPU time is spent by the clock and not by the \
+            event. An event waits half an interval in the mean before anybody asks.",
+        sources: &["RFC 6202, section 2.1", "crate httparse"],
+    };
 }
 
-/// The connection between the two.
-#[derive(Debug)]
-pub struct ShortPollLink(Connection);
-
-impl Link for ShortPollLink {
-    type Notifier = Publisher;
-    type Waiter = Client;
-    fn open(site: &Site) -> Result<Self, OpenError> {
-        Connection::open(site).map(Self)
+impl Protocol for HttpShortPoll {
+    type Client = Client;
+    type Publisher = Server;
+    fn client(stream: Stream) -> Result<Client, OpenError> {
+        Ok(Client { stream, taken: 0, known: 0, requests: 0 })
     }
-    fn waiter(&self) -> Result<Client, OpenError> {
-        Ok(Client { stream: self.0.client()?, taken: 0, known: 0, requests: 0 })
-    }
-    fn notifier(&self) -> Result<Publisher, OpenError> {
-        Ok(Publisher(Server::start(self.0.server()?, false)?))
-    }
-}
-
-impl Notifier for Publisher {
-    fn notify(&mut self) -> Result<(), Fault> {
-        self.0.publish();
-        Ok(())
-    }
-    fn helper_ns(&self) -> u64 {
-        self.0.helper_ns()
+    fn publisher(stream: Stream) -> Result<Server, OpenError> {
+        Server::start(stream, false)
     }
 }
 

@@ -7,71 +7,51 @@ use std::time::{Duration, Instant};
 use tungstenite::protocol::Role;
 use tungstenite::{Error, Message, WebSocket};
 
-use super::{Connection, probe};
+use super::{Connection, Protocol, Stream};
 use crate::mechanism::descriptor::readable;
-use crate::mechanism::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
-    Woken,
-};
+use crate::mechanism::{Explanation, Fault, Mechanism, Notifier, Notifiers, OpenError, Waiter, Woken};
 
-/// The server sends a frame for each event.
-#[derive(Debug)]
-pub struct Websocket;
+pub(crate) struct Websocket;
 
-#[derive(Debug)]
-pub struct Client(WebSocket<TcpStream>);
+pub(crate) struct Client(WebSocket<TcpStream>);
 
-#[derive(Debug)]
-pub struct Publisher {
+pub(crate) struct Publisher {
     socket: WebSocket<TcpStream>,
     published: u64,
 }
-
-/// The connection between the two.
-#[derive(Debug)]
-pub struct WebsocketLink(Connection);
 
 /// How long a wait without an end looks at once: what is between two looks costs nothing.
 const LONG: Duration = Duration::from_secs(3600);
 
 impl Mechanism for Websocket {
-    type Link = WebsocketLink;
+    type Link = Connection<Self>;
     const NAME: &'static str = "websocket";
     const COALESCES: bool = false;
     const ABOVE_SOCKETS: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
-    fn explanation() -> Explanation {
-        Explanation {
-            summary: "WebSocket: a text frame for each event",
-            how: "The server sends a text frame. The client, whose socket does not block, waits in \
-                ppoll(2) and reads a frame. The opening handshake, once a connection, is left out.",
-            kernel: "As tcp, once an event, and a ppoll before each read.",
-            limits: "Frames from the server are not masked; a message to it would be, which costs \
-                a pass over its bytes.",
-            sources: &["RFC 6455", "crate tungstenite"],
-        }
-    }
-
-    fn available(_: &Host) -> Result<(), Unavailable> {
-        probe()
-    }
+    const EXPLANATION: Explanation = Explanation {
+        summary: "WebSocket: a text frame for each event",
+        how: "The server sends a text frame. The client, whose socket does not block, waits in \
+            ppoll(2) and reads a frame. The opening handshake, once a connection, is left out.",
+        kernel: "As tcp, once an event, and a ppoll before each read.",
+        limits: "Frames from the server are not masked; a message to it would be, which costs \
+            a pass over its bytes.",
+        sources: &["RFC 6455", "crate tungstenite"],
+    };
 }
 
-impl Link for WebsocketLink {
-    type Notifier = Publisher;
-    type Waiter = Client;
-    fn open(site: &Site) -> Result<Self, OpenError> {
-        Connection::open(site).map(Self)
-    }
-    fn waiter(&self) -> Result<Client, OpenError> {
-        let tcp = self.0.client()?.into_tcp();
+impl Protocol for Websocket {
+    type Client = Client;
+    type Publisher = Publisher;
+    fn client(stream: Stream) -> Result<Client, OpenError> {
+        let tcp = stream.into_tcp();
         // A flag of the open file, which nobody else reads from: the other end has a file of its own.
         tcp.set_nonblocking(true).map_err(OpenError::of("fcntl(O_NONBLOCK)"))?;
         Ok(Client(WebSocket::from_raw_socket(tcp, Role::Client, None)))
     }
-    fn notifier(&self) -> Result<Publisher, OpenError> {
-        let tcp = self.0.server()?.into_tcp();
+    fn publisher(stream: Stream) -> Result<Publisher, OpenError> {
+        let tcp = stream.into_tcp();
         Ok(Publisher { socket: WebSocket::from_raw_socket(tcp, Role::Server, None), published: 0 })
     }
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A mapping of this process whose pages are touched one after the other.
+
+use std::ffi::c_void;
+
+use rustix::mm::{Advice, madvise, munmap};
+use rustix::param::page_size;
+
+use super::alone::Bench;
+use crate::mechanism::Fault;
+
+/// The mapping, and what is done to the first byte of each page.
+pub(super) struct Pages<T> {
+    pub(super) base: *mut c_void,
+    pub(super) length: usize,
+    pub(super) touch: T,
+}
+
+impl<T: Fn(*mut u8)> Bench for Pages<T> {
+    fn run(&mut self, count: u32) -> Result<(), Fault> {
+        let base: *mut u8 = self.base.cast();
+        for page in 0..(count as usize).min(self.length / page_size()) {
+            // SAFETY: inside the mapping.
+            (self.touch)(unsafe { base.add(page * page_size()) });
+        }
+        Ok(())
+    }
+
+    fn rewind(&mut self) -> Result<(), Fault> {
+        // SAFETY: the range is this mapping, to whose content no reference exists; pages of a file stay there.
+        unsafe { madvise(self.base, self.length, Advice::LinuxDontNeed) }
+            .map_err(|error| Fault::new("madvise(MADV_DONTNEED)", error))
+    }
+}
+
+impl<T> Drop for Pages<T> {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and nothing refers to it any more. A failure would only keep memory.
+        let _ = unsafe { munmap(self.base, self.length) };
+    }
+}
