@@ -7,10 +7,8 @@ use std::io::{self, Write};
 use crate::axis;
 use crate::command_line::command;
 use crate::export::Export;
-use crate::figures::{Distribution, Figures, Row};
+use crate::figures::{Figures, scale};
 use crate::quantities::columns;
-use crate::table::Align;
-use crate::unit::Scale;
 use crate::warnings::{self, Cause};
 use crate::wording::{beside, bound, foreign};
 use doorbell_results::record::ResultFile;
@@ -78,10 +76,8 @@ impl Export for Markdown {
 }
 
 fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Result<()> {
-    let rows: Vec<(&Row, &Distribution)> =
-        figures.rows.iter().filter_map(|row| Some((row, row.series.get(&quantity)?))).collect();
-    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
-    let scale = Scale::for_ps(rows.iter().map(|(_, series)| series.quantile(0.5) as f64));
+    let rows = figures.having(|_| quantity);
+    let scale = scale(&rows);
     let sign = scale.unit.sign();
     writeln!(out, "### {} ({sign})\n", quantity.name())?;
     writeln!(out, "{}\n", crate::wording::sentence(quantity.definition()))?;
@@ -89,11 +85,11 @@ fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Resu
     if !common.is_empty() {
         writeln!(out, "All: {}.\n", escape(&common))?;
     }
-    let table = columns(&axes, scale).table(&rows);
+    let table = columns(&rows, scale).table(&rows);
     let line =
         |cells: &mut dyn Iterator<Item = String>| cells.map(|cell| format!("| {cell} ")).collect::<String>();
     writeln!(out, "{}|", line(&mut table.columns.iter().map(|column| escape(&column.head))))?;
-    let ruled = table.columns.iter().map(|column| if column.align == Align::Left { "---" } else { "---:" });
+    let ruled = table.columns.iter().map(|column| if column.is_number { "---:" } else { "---" });
     writeln!(out, "{}|", line(&mut ruled.map(str::to_owned)))?;
     for row in &table.rows {
         writeln!(out, "{}|", line(&mut row.iter().map(|cell| escape(cell))))?;
