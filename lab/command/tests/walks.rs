@@ -92,7 +92,7 @@ const WRITERS: &[&str] = &[
 #[test]
 fn a_reader_who_left_changes_no_exit_status_and_is_not_mentioned() {
     let folder = tempfile::tempdir().unwrap();
-    let exports = export::all().iter().map(|format| format!("export {} DATA/ping.json", format.name()));
+    let exports = export::ALL.iter().map(|format| format!("export {} DATA/ping.json", format.name));
     let mut ended = std::collections::BTreeSet::new();
     for words in WRITERS.iter().map(|words| (*words).to_owned()).chain(exports) {
         let heard = run(&words, folder.path(), [false, false]);
@@ -175,13 +175,13 @@ fn no_writer_lets_a_terminal_or_a_build_server_obey_what_a_file_holds() {
     let narrow = Style { width: 40, ..Style::PLAIN };
     for name in ["ping", "survey"] {
         let result = hostile(&std::fs::read_to_string(format!("{DATA}/{name}.json")).unwrap());
-        for format in export::all() {
+        for format in export::ALL {
             let mut bytes = Vec::new();
-            format.export(&result, &mut bytes).unwrap();
+            (format.export)(&result, &mut bytes).unwrap();
             let text = String::from_utf8(bytes).unwrap();
             assert!(!text.is_empty());
-            let own: &[&str] = if format.name() == "markdown" { &["## doorbell ", "### "] } else { &[] };
-            assert_eq!(obeyed(&text, own), None, "export {} of {name}: {text}", format.name());
+            let own: &[&str] = if format.name == "markdown" { &["## doorbell ", "### "] } else { &[] };
+            assert_eq!(obeyed(&text, own), None, "export {} of {name}: {text}", format.name);
         }
         for (form, write) in FORMATS {
             let text = write(HOSTILE, &judgement::verdict(&result, &[]));

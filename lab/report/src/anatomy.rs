@@ -4,11 +4,11 @@
 
 use super::axis;
 use super::bars;
+use super::columns::Columns;
 use super::figures::Figures;
 use super::section::Section;
-use super::style::{Role, Style};
 use super::subsection::Subsection;
-use super::table::{Align, Column, Table, number, word};
+use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::wording::counted;
 use doorbell_results::anatomy::{Hidden, Mark, Rank, Wake};
@@ -16,8 +16,7 @@ use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Histogram, ResultFile};
 use doorbell_verdict::anatomy::{Cost, Dissected, PathTimes, dissect};
 
-/// Columns of a distribution's strip, and of a waterfall's bars.
-const STRIP: usize = 24;
+/// Columns of a waterfall's bars.
 const BARS: usize = 48;
 
 /// Paths of fewer wakes than this share of their variant are summed up in a line.
@@ -31,70 +30,54 @@ impl Section for Stages {
         "stages"
     }
     fn answer(&self, result: &ResultFile, _: &Figures) -> Vec<Subsection> {
-        answer(result)
+        answer(result).into_iter().collect()
     }
-    fn text(&self, result: &ResultFile, _: &Figures, style: &Style) -> String {
-        tables(result, style)
+    fn details(&self, result: &ResultFile, _: &Figures) -> Vec<Subsection> {
+        details(result)
     }
 }
 
 /// The stage that takes most of each variant's wake-ups, and all stages of the first.
-fn answer(result: &ResultFile) -> Vec<Subsection> {
+fn answer(result: &ResultFile) -> Option<Subsection> {
     let variants = dissect(result);
     let ways = || variants.iter().filter_map(|variant| Some((variant, variant.paths.first()?)));
     let lead = ways().map(|(variant, way)| {
         let longest = way.stages.iter().max_by(|a, b| a.1.mean().total_cmp(&b.1.mean()));
         let longest = longest.map_or_else(String::new, |(mark, stage)| {
-            let share = 100.0 * stage.mean() / way.whole.mean().max(1.0);
-            format!("; {share:.0} % of it until \"{}\"", mark.stage())
+            format!("; {} of it until \"{}\"", share(stage, way), mark.stage())
         });
         let whole = time(way.whole.quantile(0.5) as f64);
         format!("{}: a wake-up takes {whole} (median){longest}.", label(variant.configuration, &variants))
     });
-    let lead: Vec<String> = lead.collect();
-    let table = ways().next().map(|(_, way)| {
-        let scale = Scale::for_ps(way.stages.values().map(Histogram::mean));
-        let mut table = Table::new(vec![
-            word(format!("stage, {}", scale.unit.sign())),
-            number("p50"),
-            number("p99"),
-            number("mean"),
-            number("share"),
-        ]);
-        for line in rows(way, scale) {
-            let [stage, p50, _, p99, _, mean, share, _] = &line[..] else { continue };
-            table.row([stage, p50, p99, mean, share].map(Clone::clone).to_vec());
-        }
-        table
-    });
-    match lead.is_empty() {
-        true => Vec::new(),
-        false => {
-            vec![Subsection { title: "Where the time goes".to_owned(), lead, table, ..Subsection::default() }]
-        }
-    }
+    let (_, way) = ways().next()?;
+    let scale = Scale::for_ps(way.stages.values().map(Histogram::mean));
+    let table = Columns::none()
+        .with(word(format!("stage, {}", scale.unit.sign())), |(name, _): &Stage| (*name).to_owned())
+        .each([(number("p50"), 0.5), (number("p99"), 0.99)], |(_, times), q| {
+            scale.show(times.quantile(*q) as f64)
+        })
+        .with(number("mean"), |(_, times)| scale.show(times.mean()))
+        .with(number("share"), |(_, times)| share(times, way))
+        .table(&stages_of(way));
+    Some(Subsection::answer("Where the time goes", lead.collect(), table))
 }
 
-/// Everything about a run of traced trials.
-pub fn tables(result: &ResultFile, style: &Style) -> String {
+fn details(result: &ResultFile) -> Vec<Subsection> {
     let variants = dissect(result);
     if variants.iter().all(|variant| variant.paths.is_empty()) {
-        return "\nNo traced trial of this run has figures.\n".to_owned();
+        let none = "No traced trial of this run has figures.".to_owned();
+        return Subsection::of_lines("", vec![none]).into_iter().collect();
     }
-    let mut out = costs(&variants, style);
+    let mut told: Vec<Subsection> = costs(&variants).into_iter().collect();
     for variant in variants.iter().filter(|variant| !variant.paths.is_empty()) {
-        out.push_str(&stages(variant, &variants, style));
-        for wake in &variant.shown {
-            out.push_str(&waterfall(wake, &title(wake), style));
-        }
+        told.extend(stages(variant, &variants));
+        told.extend(variant.shown.iter().map(|wake| waterfall(wake, &title(wake))));
     }
-    out.push_str(&style.wrap(
-        "A stage ends at the mark that names it and begins at the one before; what the kernel does \
-         not show belongs to the stage after. The notifier goes on while the waiter's CPU wakes \
-         up: its own return is no part of the way.",
-        0,
-    ));
-    out
+    let note = "A stage ends at the mark that names it and begins at the one before; what the kernel \
+        does not show belongs to the stage after. The notifier goes on while the waiter's CPU wakes \
+        up: its own return is no part of the way.";
+    told.extend(Subsection::of_lines("", vec![note.to_owned()]));
+    told
 }
 
 /// What tells this variant from the others, in words.
@@ -102,7 +85,6 @@ pub(super) fn label(configuration: &Configuration, variants: &[Dissected]) -> St
     axis::label(configuration, &axis::varying(variants.iter().map(|variant| variant.configuration)))
 }
 
-/// The name of a wake that is shown.
 pub(super) fn title(wake: &Wake) -> String {
     let which = match wake.rank {
         Rank::Median => "A median wake-up",
@@ -112,31 +94,27 @@ pub(super) fn title(wake: &Wake) -> String {
     format!("{which}: {}", time(wake.whole_ps() as f64))
 }
 
-fn heading(text: &str, style: &Style) -> String {
-    format!("\n{}\n", style.paint(Role::Heading, &style.text(text)))
-}
-
-fn stages(variant: &Dissected, variants: &[Dissected], style: &Style) -> String {
-    let mut out = heading(&format!("Where the time goes: {}", label(variant.configuration, variants)), style);
+/// Every path of a variant that is not rare, with its stages.
+fn stages(variant: &Dissected, variants: &[Dissected]) -> Vec<Subsection> {
     let all: u64 = variant.paths.iter().map(|way| way.whole.count()).sum();
-    let rare = |way: &&PathTimes| (way.whole.count() as f64) < RARE * all as f64;
-    for way in variant.paths.iter().filter(|way| !rare(way)) {
-        out.push_str(&stage_table(way, all, style));
+    let (rare, usual): (Vec<&PathTimes>, Vec<&PathTimes>) =
+        variant.paths.iter().partition(|way| (way.whole.count() as f64) < RARE * all as f64);
+    let table = |way: &&PathTimes| Subsection { table: Some(stage_table(way, all)), ..Subsection::default() };
+    let mut told: Vec<Subsection> = usual.iter().map(table).collect();
+    let title = format!("Where the time goes: {}", label(variant.configuration, variants));
+    match told.first_mut() {
+        Some(first) => first.title = title,
+        None => told.push(Subsection { title, ..Subsection::default() }),
     }
-    for way in variant.paths.iter().filter(rare) {
-        let line = format!(
-            "{}: {} of {}, median {}.",
-            way.name(),
-            count(way.whole.count()),
-            count(all),
-            time(way.whole.quantile(0.5) as f64)
-        );
-        out.push_str(&style.wrap(&line, 2));
+    let summed_up = |way: &PathTimes| {
+        let (seen, median) = (count(way.whole.count()), time(way.whole.quantile(0.5) as f64));
+        format!("{}: {seen} of {}, median {median}.", way.name(), count(all))
+    };
+    let notes: Vec<String> = rare.into_iter().map(summed_up).chain(notes(variant)).collect();
+    if let Some(last) = told.last_mut() {
+        last.notes = notes;
     }
-    for note in notes(variant) {
-        out.push_str(&style.wrap(&note, 2));
-    }
-    out
+    told
 }
 
 /// What cannot be seen here, in a sentence.
@@ -165,120 +143,101 @@ pub(super) fn notes(variant: &Dissected) -> Vec<String> {
     notes
 }
 
-fn stage_table(way: &PathTimes, all: u64, style: &Style) -> String {
-    let scale = Scale::for_ps(way.stages.values().map(|stage| stage.quantile(0.5) as f64));
-    let number = |head: &str| Column::new(head, Align::Right);
-    let mut table = Table::new(vec![
-        Column::new(format!("{}, {}", way.name(), scale.unit.sign()), Align::Left),
-        number("p50"),
-        number("p90").keep(4),
-        number("p99"),
-        number("max").keep(5),
-        number("mean").keep(3),
-        number("share").keep(6),
-        number("count").keep(2),
-        Column::new("distribution", Align::Left).keep(1),
-    ]);
+/// A stage, and how long it took.
+pub(super) type Stage<'a> = (&'static str, &'a Histogram);
+
+/// The stages of a path in their order, then the whole of it.
+pub(super) fn stages_of(way: &PathTimes) -> Vec<Stage<'_>> {
+    let stages = way.marks.iter().filter_map(|mark: &Mark| Some((mark.stage(), way.stages.get(mark)?)));
+    stages.chain([("the whole wake-up", &way.whole)]).collect()
+}
+
+/// The part of a path that a stage takes.
+fn share(times: &Histogram, way: &PathTimes) -> String {
+    format!("{:.0} %", 100.0 * times.mean() / way.whole.mean().max(1.0))
+}
+
+/// What every form of the table of stages has.
+pub(super) fn columns<'a>(way: &'a PathTimes, head: String, scale: Scale) -> Columns<'a, Stage<'a>> {
+    let percentiles = [(number("p50"), 0.5), (number("p90").keep(4), 0.9), (number("p99"), 0.99)];
+    Columns::none()
+        .with(word(head), |(name, _): &Stage| (*name).to_owned())
+        .each(percentiles, move |(_, times), q| scale.show(times.quantile(*q) as f64))
+        .with(number("max").keep(5), move |(_, times)| scale.show(times.max() as f64))
+        .with(number("mean").keep(3), move |(_, times)| scale.show(times.mean()))
+        .with(number("share").keep(6), |(_, times)| share(times, way))
+}
+
+/// The unit in which the stages of a path read best.
+pub(super) fn scale_of(way: &PathTimes) -> Scale {
+    Scale::for_ps(way.stages.values().map(|stage| stage.quantile(0.5) as f64))
+}
+
+/// The stages of a path that `all` wake-ups could have taken.
+fn stage_table(way: &PathTimes, all: u64) -> Table {
+    let scale = scale_of(way);
     let ends = || way.stages.values().map(|stage| (stage.min().max(1), stage.max()));
     let from = ends().map(|ends| ends.0).min().unwrap_or(1) as f64;
     let to = ends().map(|ends| ends.1).max().unwrap_or(1) as f64;
-    let whole = way.whole.mean();
-    for mark in &way.marks {
-        let Some(stage) = way.stages.get(mark) else { continue };
-        let mut line = vec![mark.stage().to_owned()];
-        line.extend([0.5, 0.9, 0.99].map(|q| scale.show(stage.quantile(q) as f64)));
-        line.push(scale.show(stage.max() as f64));
-        line.push(scale.show(stage.mean()));
-        line.push(format!("{:.0} %", 100.0 * stage.mean() / whole.max(1.0)));
-        line.push(count(stage.count()));
-        line.push(bars::strip(&stage.buckets().collect::<Vec<_>>(), from, to, STRIP, style));
-        table.row(line);
-    }
-    let mut line = vec!["the whole wake-up".to_owned()];
-    line.extend([0.5, 0.9, 0.99].map(|q| scale.show(way.whole.quantile(q) as f64)));
-    line.extend([scale.show(way.whole.max() as f64), scale.show(whole), "100 %".to_owned()]);
-    line.push(format!("{} of {}", count(way.whole.count()), count(all)));
-    table.row(line);
-    table.render(style)
+    let whole = |times: &Histogram| std::ptr::eq(times, &way.whole);
+    columns(way, format!("{}, {}", way.name(), scale.unit.sign()), scale)
+        .with(number("count").keep(2), |(_, times)| match whole(times) {
+            true => format!("{} of {}", count(times.count()), count(all)),
+            false => count(times.count()),
+        })
+        .with(word("distribution").keep(1), |(_, times)| match whole(times) {
+            true => String::new(),
+            false => bars::strip(&times.buckets().collect::<Vec<_>>(), from, to),
+        })
+        .table(&stages_of(way))
 }
 
 /// A wake, a bar for each stage.
-pub fn waterfall(wake: &Wake, title: &str, style: &Style) -> String {
+pub(super) fn waterfall(wake: &Wake, title: &str) -> Subsection {
     let whole = wake.whole_ps().max(1) as f64;
     let scale = Scale::for_ps([whole / 8.0]);
-    let mut table = Table::new(vec![
-        Column::new(format!("{title} (stages in {})", scale.unit.sign()), Align::Left),
-        Column::new("took", Align::Right),
-        Column::new("at", Align::Right).keep(2),
-        Column::new("CPU", Align::Right).keep(3),
-        Column::new("", Align::Left).keep(4),
-    ]);
-    for (mark, from, to) in wake.stages() {
-        let on = wake.marks.iter().find(|passed| passed.mark == mark).and_then(|passed| passed.cpu);
-        table.row(vec![
-            format!("  {}", mark.stage()),
-            scale.show(to.saturating_sub(from).max(0) as f64),
-            scale.show(to as f64),
-            on.map_or_else(String::new, |cpu| cpu.to_string()),
-            bar(from as f64 / whole, to as f64 / whole, style),
-        ]);
-    }
-    format!("\n{}", table.render(style))
+    let on = |mark: Mark| wake.marks.iter().find(|passed| passed.mark == mark).and_then(|passed| passed.cpu);
+    let head = format!("{title} (stages in {})", scale.unit.sign());
+    let table = Columns::none()
+        .with(word(head), |(mark, ..): &(Mark, i64, i64)| format!("  {}", mark.stage()))
+        .with(number("took"), |(_, from, to)| scale.show(to.saturating_sub(*from).max(0) as f64))
+        .with(number("at").keep(2), |(.., to)| scale.show(*to as f64))
+        .with(number("CPU").keep(3), |(mark, ..)| on(*mark).map_or_else(String::new, |cpu| cpu.to_string()))
+        .with(word("").keep(4), |(_, from, to)| bar(*from as f64 / whole, *to as f64 / whole))
+        .table(&wake.stages().collect::<Vec<_>>());
+    Subsection { table: Some(table), ..Subsection::default() }
 }
 
 /// A bar from one share of the width to another; what is too short for a column still shows.
-fn bar(from: f64, to: f64, style: &Style) -> String {
+fn bar(from: f64, to: f64) -> String {
     let column = |share: f64| (share.clamp(0.0, 1.0) * BARS as f64).round() as usize;
     let (start, end) = (column(from), column(to));
-    let (full, thin) = if style.unicode { ('█', '▏') } else { ('#', '|') };
-    let mut out = " ".repeat(start.min(BARS - 1));
-    if end > start {
-        out.extend(std::iter::repeat_n(full, end - start));
-    } else {
-        out.push(thin);
-    }
-    out
+    let long = if end > start { "█".repeat(end - start) } else { "▏".to_owned() };
+    " ".repeat(start.min(BARS - 1)) + &long
 }
 
 /// What the recording itself cost.
-fn costs(variants: &[Dissected], style: &Style) -> String {
+fn costs(variants: &[Dissected]) -> Option<Subsection> {
     let known: Vec<(&Dissected, Cost)> =
         variants.iter().filter_map(|variant| Some((variant, variant.cost?))).collect();
-    if known.is_empty() {
-        return String::new();
-    }
     let scale = Scale::for_ps(known.iter().map(|(_, cost)| cost.without_ns * 1e3));
-    let number = |head: &str| Column::new(head, Align::Right);
-    let mut table = Table::new(vec![
-        Column::new(format!("What tracing costs, {}", scale.unit.sign()), Align::Left),
-        number("p50 without"),
-        number("p50 with"),
-        number("difference"),
-        number("share").keep(3),
-        number("blocks").keep(2),
-        number("wake-ups cut").keep(1),
-    ]);
-    for (variant, cost) in known {
-        table.row(vec![
-            label(variant.configuration, variants),
-            scale.show(cost.without_ns * 1e3),
-            scale.show(cost.with_ns * 1e3),
-            difference(&cost, |ns| scale.show(ns * 1e3)),
-            if cost.is_shown() {
-                format!("{:+.0} %", 100.0 * cost.difference_ns / cost.without_ns.max(1.0))
-            } else {
-                "none shown".to_owned()
-            },
-            count(cost.blocks as u64),
-            count(variant.counts.cut),
-        ]);
-    }
-    let mut out = format!("\n{}", table.render(style));
+    let head = format!("What tracing costs, {}", scale.unit.sign());
+    let table = Columns::none()
+        .with(word(head), |(variant, _): &(&Dissected, Cost)| label(variant.configuration, variants))
+        .with(number("p50 without"), |(_, cost)| scale.show_ns(cost.without_ns))
+        .with(number("p50 with"), |(_, cost)| scale.show_ns(cost.with_ns))
+        .with(number("difference"), |(_, cost)| difference(cost, |ns| scale.show_ns(ns)))
+        .with(number("share").keep(3), |(_, cost)| match cost.is_shown() {
+            true => format!("{:+.0} %", 100.0 * cost.difference_ns / cost.without_ns.max(1.0)),
+            false => "none shown".to_owned(),
+        })
+        .with(number("blocks").keep(2), |(_, cost)| count(cost.blocks as u64))
+        .with(number("wake-ups cut").keep(1), |(variant, _)| count(variant.counts.cut))
+        .table(&known);
     let note = "Medians of the same wake-ups with and without the kernel's events recorded, in the \
         same blocks; the interval holds the mean difference of a block with 95 %. All stages below \
         contain their part of it.";
-    out.push_str(&style.wrap(note, 2));
-    out
+    Subsection::of_table("", table, vec![note.to_owned()])
 }
 
 /// What tracing added, with its interval: of fewer blocks than it takes for one nothing is said,
@@ -290,28 +249,18 @@ pub(super) fn difference(cost: &Cost, show: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// The rows of a table of stages for the page: names, then numbers as text.
-pub(super) fn rows(way: &PathTimes, scale: Scale) -> Vec<Vec<String>> {
-    let whole = way.whole.mean().max(1.0);
-    let row = |name: &str, times: &doorbell_results::record::Histogram| {
-        let mut cells = vec![name.to_owned()];
-        cells.extend([0.5, 0.9, 0.99].map(|q| scale.show(times.quantile(q) as f64)));
-        cells.push(scale.show(times.max() as f64));
-        cells.push(scale.show(times.mean()));
-        cells.push(format!("{:.0} %", 100.0 * times.mean() / whole));
-        cells.push(count(times.count()));
-        cells
-    };
-    let stages = way.marks.iter().filter_map(|mark: &Mark| Some(row(mark.stage(), way.stages.get(mark)?)));
-    stages.chain([row("the whole wake-up", &way.whole)]).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::style::Style;
+    use crate::subsection::text;
     use doorbell_results::anatomy::{Anatomy, sample as recorded};
     use doorbell_results::configuration::{Pattern, Trace};
     use doorbell_results::record::sample;
+
+    fn shown(result: &ResultFile) -> String {
+        text(&details(result), &Style::PLAIN)
+    }
 
     /// Two configurations, one of them traced, whose anatomy is a recorded one.
     fn result(recorded: &Anatomy) -> ResultFile {
@@ -330,28 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn every_stage_has_a_row_and_every_shown_wake_a_waterfall() {
-        let text = tables(&result(&recorded::whole()), &Style::PLAIN);
-        for mark in &Mark::ALL[1..] {
-            // In one or both tables, and in each of three waterfalls;
-            // the head of a table may name a stage as well.
-            let tables = if *mark == Mark::Taken { 1 } else { 2 };
-            let rows = text.lines().filter(|line| line.trim_start().starts_with(mark.stage())).count();
-            assert_eq!(rows, tables + 3, "{mark:?}:\n{text}");
-        }
-        assert!(text.contains("across CPUs, by interrupt"), "{text}");
-        assert!(text.contains("68 of 80"), "the wake-ups of four trials together:\n{text}");
-        assert!(text.is_ascii(), "{text}");
-    }
-
-    #[test]
     fn what_the_kernel_hides_has_no_row_and_is_named() {
         let mut result = result(&recorded::no_interrupts());
         for anatomy in result.records.iter_mut().filter_map(|record| record.anatomy.as_mut()) {
             let why = "this kernel has no event ipi_send_cpu".to_owned();
             anatomy.hidden.push(doorbell_results::anatomy::Hidden { mark: Mark::InterruptSent, why });
         }
-        let text = tables(&result, &Style::PLAIN);
+        let text = shown(&result);
         assert!(
             text.contains("Hidden here: interrupt sent (this kernel has no event ipi_send_cpu)"),
             "{text}"
@@ -364,25 +298,18 @@ mod tests {
     #[test]
     fn a_waiter_whose_coming_is_not_told_is_not_said_to_have_stayed() {
         let mut result = result(&recorded::no_switches());
-        assert!(tables(&result, &Style::PLAIN).contains("woken on its way to sleep"));
+        assert!(shown(&result).contains("woken on its way to sleep"));
         for anatomy in result.records.iter_mut().filter_map(|record| record.anatomy.as_mut()) {
             let why = "CPU 1 ran sides without telling that it turned to them".to_owned();
             anatomy.hidden.push(doorbell_results::anatomy::Hidden { mark: Mark::ScheduledIn, why });
         }
-        let text = tables(&result, &Style::PLAIN);
+        let text = shown(&result);
         assert!(
             text.contains("CPU 1 ran sides without telling")
                 && text.contains("the switch to the waiter not recorded"),
             "{text}"
         );
         assert!(!text.contains("on its way to sleep"), "{text}");
-    }
-
-    #[test]
-    fn the_cost_of_tracing_stands_with_its_interval() {
-        let text = tables(&result(&recorded::whole()), &Style::PLAIN);
-        let line = text.lines().skip_while(|line| !line.starts_with("What tracing costs")).nth(1).unwrap();
-        assert!(line.contains("+-"), "{line}");
     }
 
     /// With one block the difference of the two trials stood there as
@@ -398,16 +325,15 @@ mod tests {
         assert!(Cost { difference_ns: 2000.0, ..noisy }.is_shown());
         let mut result = result(&recorded::whole());
         result.records.retain(|record| record.block == 0);
-        let text = tables(&result, &Style::PLAIN);
+        let text = shown(&result);
         let line = text.lines().skip_while(|line| !line.starts_with("What tracing costs")).nth(1).unwrap();
         assert!(line.contains("inconclusive") && line.contains("none shown"), "{line}");
     }
 
     #[test]
     fn bars_follow_each_other_and_none_is_lost() {
-        let style = Style { unicode: true, ..Style::PLAIN };
-        assert_eq!(bar(0.0, 0.25, &style), "█".repeat(12));
-        assert_eq!(bar(0.25, 0.2501, &style), format!("{}▏", " ".repeat(12)));
-        assert_eq!(bar(1.0, 1.0, &Style::PLAIN), format!("{}|", " ".repeat(47)));
+        assert_eq!(bar(0.0, 0.25), "█".repeat(12));
+        assert_eq!(bar(0.25, 0.2501), format!("{}▏", " ".repeat(12)));
+        assert_eq!(bar(1.0, 1.0), format!("{}▏", " ".repeat(47)));
     }
 }

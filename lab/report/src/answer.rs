@@ -2,8 +2,8 @@
 //! The survey's answer in words.
 
 use super::axis;
-use super::style::{Role, Style};
-use super::unit::{plain, time};
+use super::subsection::Subsection;
+use super::unit::{plain, time_ns as ns};
 use super::wording::multiple;
 use doorbell_results::quantity::short;
 use doorbell_verdict::answer::{Answer, Need, Pick, Placed};
@@ -11,7 +11,6 @@ use doorbell_verdict::compare::RELEVANT;
 use doorbell_verdict::provisional::Provisional;
 use doorbell_verdict::ratio::{Ratio, Standing};
 
-/// The title of what was not found.
 const UNTOLD: &str = "What this machine cannot show";
 
 /// Names in a list before the rest becomes a number.
@@ -19,31 +18,16 @@ const NAMES: usize = 5;
 
 /// The whole answer for the terminal, where the end is what stands above the prompt: what cannot be
 /// told comes first, for it may be long, and what was found after it.
-pub fn answer(answer: &Answer, style: &Style) -> String {
-    let mut out = answer
-        .trust
-        .provisional
-        .map_or_else(String::new, |found| format!("\n{}", style.wrap(&provisional(found), 0)));
+pub fn on_a_terminal(answer: &Answer) -> Vec<Subsection> {
+    let provisional = answer.trust.provisional.map(|found| vec![provisional(found)]);
+    let provisional = Subsection::of_lines("", provisional.unwrap_or_default());
     let (found, untold): (Vec<_>, Vec<_>) =
-        paragraphs(answer).into_iter().partition(|paragraph| paragraph.title != UNTOLD);
-    for paragraph in untold.into_iter().chain(found) {
-        out.push_str(&format!("\n{}\n", style.paint(Role::Heading, &style.text(paragraph.title))));
-        out.extend(paragraph.lines.iter().map(|line| style.wrap(line, 2)));
-    }
-    out
-}
-
-/// One question and what was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Paragraph {
-    /// The question, in few words.
-    pub title: &'static str,
-    /// One finding each; never empty.
-    pub lines: Vec<String>,
+        subsections(answer).into_iter().partition(|told| told.title != UNTOLD);
+    provisional.into_iter().chain(untold).chain(found).collect()
 }
 
 /// The answer by its questions; those without a finding are left out.
-pub fn paragraphs(answer: &Answer) -> Vec<Paragraph> {
+pub fn subsections(answer: &Answer) -> Vec<Subsection> {
     let all = [
         ("Which mechanism", answer.picks.iter().map(pick).collect()),
         ("Where to pin", placements(&answer.placements)),
@@ -51,10 +35,7 @@ pub fn paragraphs(answer: &Answer) -> Vec<Paragraph> {
         ("How far to believe this", trust(answer)),
         (UNTOLD, answer.untold.iter().map(|line| format!("{line}.")).collect()),
     ];
-    all.into_iter()
-        .map(|(title, lines): (_, Vec<String>)| Paragraph { title, lines })
-        .filter(|paragraph| !paragraph.lines.is_empty())
-        .collect()
+    all.into_iter().filter_map(|(title, lines)| Subsection::of_lines(title, lines)).collect()
 }
 
 /// What stands before all that a run says where others interfered with most of it.
@@ -82,10 +63,6 @@ fn words(relation: &str) -> String {
         "unpinned" => "unpinned".to_owned(),
         other => format!("two cores ({})", axis::relation(other)),
     }
-}
-
-fn ns(time_ns: f64) -> String {
-    time(time_ns * 1000.0)
 }
 
 fn pick(pick: &Pick) -> String {

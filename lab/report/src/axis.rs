@@ -24,9 +24,7 @@ pub enum Axis {
     Subject,
     Contexts,
     Pattern,
-    /// How many receivers are woken.
     Receivers,
-    /// How many tasks there are.
     Tasks,
     /// How many turns each has.
     Yields,
@@ -37,7 +35,6 @@ pub enum Axis {
     Gap,
     Timing,
     Wait,
-    /// The relation of the CPUs.
     Relation,
     Cpus,
     /// Bytes of message, or of a block.
@@ -50,72 +47,51 @@ pub enum Axis {
     Schedule,
     /// How many other descriptors stand in the waiter's epoll set.
     Beside,
-    /// How the sides are scheduled.
     Scheduler,
     Batch,
     /// What keeps the machine busy meanwhile.
     Load,
     /// What of the kernel's events is recorded beside the stamps.
     Trace,
-    /// A slowdown put in on purpose.
     Slowdown,
 }
 
 impl Axis {
-    /// Every axis, in the order of the columns.
-    pub const ALL: [Self; 23] = [
-        Self::Subject,
-        Self::Contexts,
-        Self::Pattern,
-        Self::Receivers,
-        Self::Tasks,
-        Self::Yields,
-        Self::Kernel,
-        Self::Streams,
-        Self::Gap,
-        Self::Timing,
-        Self::Wait,
-        Self::Relation,
-        Self::Cpus,
-        Self::Size,
-        Self::Target,
-        Self::LatencyLimit,
-        Self::Schedule,
-        Self::Beside,
-        Self::Scheduler,
-        Self::Batch,
-        Self::Load,
-        Self::Trace,
-        Self::Slowdown,
+    /// Every axis with the head of its column, in the order of the columns.
+    const HEADS: [(Self, &'static str); 23] = [
+        (Self::Subject, "mechanism"),
+        (Self::Contexts, "between"),
+        (Self::Pattern, "pattern"),
+        (Self::Receivers, "receivers"),
+        (Self::Tasks, "tasks"),
+        (Self::Yields, "turns"),
+        (Self::Kernel, "kernel"),
+        (Self::Streams, "streams"),
+        (Self::Gap, "gap"),
+        (Self::Timing, "timing"),
+        (Self::Wait, "wait"),
+        (Self::Relation, "placement"),
+        (Self::Cpus, "CPUs"),
+        (Self::Size, "message"),
+        (Self::Target, "target"),
+        (Self::LatencyLimit, "latency limit"),
+        (Self::Schedule, "schedule"),
+        (Self::Beside, "beside"),
+        (Self::Scheduler, "scheduler"),
+        (Self::Batch, "batch"),
+        (Self::Load, "load"),
+        (Self::Trace, "traced"),
+        (Self::Slowdown, "slowed on purpose"),
     ];
+
+    /// Every axis, in the order of the columns.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::HEADS.into_iter().map(|(axis, _)| axis)
+    }
 
     /// The head of its column.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Subject => "mechanism",
-            Self::Contexts => "between",
-            Self::Pattern => "pattern",
-            Self::Receivers => "receivers",
-            Self::Tasks => "tasks",
-            Self::Yields => "turns",
-            Self::Kernel => "kernel",
-            Self::Streams => "streams",
-            Self::Gap => "gap",
-            Self::Timing => "timing",
-            Self::Wait => "wait",
-            Self::Relation => "placement",
-            Self::Cpus => "CPUs",
-            Self::Size => "message",
-            Self::Target => "target",
-            Self::LatencyLimit => "latency limit",
-            Self::Schedule => "schedule",
-            Self::Beside => "beside",
-            Self::Scheduler => "scheduler",
-            Self::Batch => "batch",
-            Self::Load => "load",
-            Self::Trace => "traced",
-            Self::Slowdown => "slowed on purpose",
-        }
+        Self::HEADS[self as usize].1
     }
 
     /// What `configuration` has on it; empty where it does not apply.
@@ -215,8 +191,7 @@ pub fn varying<'a>(configurations: impl Iterator<Item = &'a Configuration> + Clo
         let mut values = configurations.clone().map(|configuration| axis.value(configuration));
         values.next().is_some_and(|first| values.any(|value| value != first))
     };
-    let mut axes: Vec<Axis> =
-        Axis::ALL.into_iter().filter(|axis| *axis == Axis::Subject || differs(*axis)).collect();
+    let mut axes: Vec<Axis> = Axis::all().filter(|axis| *axis == Axis::Subject || differs(*axis)).collect();
     // Whether a transfer takes a second CPU follows from the way it is waited for.
     if configurations.clone().all(|configuration| configuration.pattern.transfers().is_some()) {
         axes.retain(|axis| !matches!(axis, Axis::Relation | Axis::Cpus));
@@ -234,13 +209,25 @@ pub fn varying<'a>(configurations: impl Iterator<Item = &'a Configuration> + Clo
     axes
 }
 
+/// Of configurations that differ in `varying`, and of which `values` says in how many ways on an axis:
+/// what tells those of one group apart, which is the subject if there are several, else what differs
+/// most, and what those of one group have in common.
+pub fn groups(varying: &[Axis], values: impl Fn(Axis) -> usize) -> [Vec<Axis>; 2] {
+    let apart = match values(Axis::Subject) > 1 {
+        true => Some(Axis::Subject),
+        false => varying.iter().copied().max_by_key(|axis| values(*axis)),
+    };
+    let other = |axis: &Axis| Some(*axis) != apart && *axis != Axis::Subject;
+    let names = std::iter::once(Axis::Subject).chain(apart.filter(|axis| *axis != Axis::Subject));
+    [names.collect(), varying.iter().copied().filter(other).collect()]
+}
+
 /// What all `configurations` have in common, as "gap none, wait block"; what is at its default and
 /// says nothing is left out.
 pub fn common<'a>(configurations: impl Iterator<Item = &'a Configuration> + Clone) -> String {
     let varying = varying(configurations.clone());
     let Some(first) = configurations.clone().next() else { return String::new() };
-    Axis::ALL
-        .into_iter()
+    Axis::all()
         .filter(|axis| !varying.contains(axis) && (*axis != Axis::Cpus || first.placement.cpus.is_some()))
         .filter(|axis| *axis != Axis::Load || first.load.is_some())
         .filter(|axis| {

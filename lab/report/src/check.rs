@@ -2,9 +2,10 @@
 //! Whether it got worse, in words, and the table behind it.
 
 use super::axis::{self, Axis, label};
+use super::columns::Columns;
 use super::style::Role;
-use super::subsection::{Subsection, heads};
-use super::table::{Table, number, word};
+use super::subsection::Subsection;
+use super::table::{number, word};
 use super::unit::{alike, count, time};
 use super::wording::missed;
 use doorbell_results::record::question::{Condition, Missed};
@@ -22,23 +23,16 @@ pub fn subsections(checked: &Checked, conditions: &[Condition], baseline: &str) 
         .map(|(configuration, reason)| format!("Not compared: {}: {reason}.", label(configuration, &axes)));
     let untried = checked.untried.iter();
     let untried = untried.map(|condition| format!("Held against nothing: {}.", conditions[*condition].text));
-    let told = Subsection {
-        title: verdict(checked, conditions, baseline),
-        role,
-        lead: missing.chain(untried).collect(),
-        ..Subsection::default()
-    };
-    let mut columns = heads(&axes, "mechanism");
-    columns.extend([word("fails if"), number("seen"), number("between"), number("blocks"), word("verdict")]);
-    let mut table = Table::new(columns);
-    for finding in &checked.findings {
-        let mut line: Vec<String> = axes.iter().map(|axis| axis.value(finding.configuration)).collect();
-        let (seen, between) = seen(&finding.seen);
-        line.extend([conditions[finding.condition].text.clone(), seen, between]);
-        line.push(format!("{} and {}", finding.blocks[0], finding.blocks[1]));
-        line.push(said(&finding.verdict));
-        table.row(line);
-    }
+    let told =
+        Subsection::verdict(verdict(checked, conditions, baseline), role, missing.chain(untried).collect());
+    let table =
+        Columns::along(&axes, "mechanism", |finding: &Finding, axis| axis.value(finding.configuration))
+            .with(word("fails if"), |finding| conditions[finding.condition].text.clone())
+            .with(number("seen"), |finding| seen(&finding.seen).0)
+            .with(number("between"), |finding| seen(&finding.seen).1)
+            .with(number("blocks"), |finding| format!("{} and {}", finding.blocks[0], finding.blocks[1]))
+            .with(word("verdict"), |finding| said(&finding.verdict))
+            .table(&checked.findings);
     let note = "Seen and between: the candidate's figure as a multiple of the baseline's, the \
         machine's own change taken out where both took turns in slices, with an interval that \
         holds for all configurations together at 95 %; or the percentile and its bounds.";
@@ -149,14 +143,15 @@ pub fn findings(checked: &Checked, conditions: &[Condition]) -> Vec<verdict::Fin
             Seen::Nothing => told("count"),
         }
     });
-    let missing = checked.missing.iter().map(|(configuration, reason)| {
+    let open = |configuration, figure, why: String| {
         let name = label(configuration, &axes);
-        verdict::Finding::new(name, "figures", verdict::Status::Inconclusive, "count").because(reason.clone())
-    });
+        verdict::Finding::new(name, figure, verdict::Status::Inconclusive, "count").because(why)
+    };
+    let missing = checked.missing.iter();
+    let missing = missing.map(|(configuration, reason)| open(configuration, "figures", reason.clone()));
     let uncounted = checked.uncounted.iter().map(|(configuration, kind)| {
         let (figure, why) = uncounted(*kind);
-        let name = label(configuration, &axes);
-        verdict::Finding::new(name, figure, verdict::Status::Inconclusive, "count").because(why.to_owned())
+        open(configuration, figure, why.to_owned())
     });
     judged.chain(missing).chain(uncounted).collect()
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::fleet::LeftOut;
 use super::style::{Role, Style};
+use super::subsection::Subsection;
 use doorbell_results::record::ResultFile;
 use doorbell_verdict::claims::ledger::{Entry, Ledger, Standing};
 use doorbell_verdict::claims::{self, Judged};
@@ -20,19 +21,15 @@ pub fn tally(judged: &[Judged]) -> String {
         .join(", ")
 }
 
-/// What became of the claims that the run could speak to, in a line; empty where there are none.
+/// What became of the claims that the run could speak to, in a line; none where there are none.
 /// Each of them is in the report.
-pub fn text(result: &ResultFile, style: &Style) -> String {
+pub fn subsection(result: &ResultFile) -> Option<Subsection> {
     let judged = claims::judge(result);
-    if judged.is_empty() {
-        return String::new();
-    }
     let text =
         format!("Published claims checked against this run: {}; `doorbell report` has each.", tally(&judged));
-    format!("\n{}", style.wrap(&text, 0))
+    Subsection::of_lines("", vec![text]).filter(|_| !judged.is_empty())
 }
 
-/// The entries that are asked for.
 fn asked(entries: &[Entry], open: bool) -> impl Iterator<Item = &Entry> {
     entries.iter().filter(move |entry| !open || entry.standing() == Standing::Open)
 }
@@ -120,8 +117,9 @@ mod tests {
 
     #[test]
     fn the_claims_stand_in_a_line_and_other_experiments_have_none() {
-        let text = text(&sample::result("fanout", Vec::new()), &Style { width: 120, ..Style::PLAIN });
+        let told = subsection(&sample::result("fanout", Vec::new())).expect("claims");
+        let text = &told.lead[0];
         assert!(text.contains("0 confirmed here") && text.contains("cannot be decided here"), "{text}");
-        assert_eq!(super::text(&sample::result("ping", Vec::new()), &Style::PLAIN), "");
+        assert!(subsection(&sample::result("ping", Vec::new())).is_none());
     }
 }

@@ -2,12 +2,14 @@
 //! Tables as columns: each with its head, how long it stays where
 //! there is no room, and what stands in it of a row.
 
-use super::axis::Axis;
-use super::figures::{Distribution, Row, percentile};
-use super::subsection::heads;
-use super::table::{Column, Table};
+use super::axis::{self, Axis};
+use super::extra::Extra;
+use super::figures::{Having, Row, percentile};
+use super::table::{Column, Table, word};
 use super::unit::{Scale, count};
 use super::wording::shown;
+use doorbell_results::record::Tally;
+use doorbell_results::record::series::Quantity;
 
 type Cell<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
 
@@ -31,6 +33,19 @@ impl<'a, R> Columns<'a, R> {
     pub fn with(mut self, column: Column, cell: impl Fn(&R) -> String + 'a) -> Self {
         self.0.push((column, Box::new(cell)));
         self
+    }
+
+    /// And this one, if it is `wanted`.
+    #[must_use]
+    pub fn with_if(self, wanted: bool, column: Column, cell: impl Fn(&R) -> String + 'a) -> Self {
+        if wanted { self.with(column, cell) } else { self }
+    }
+
+    /// A column for each of `axes`, in which the subject is called `subject`.
+    pub fn along(axes: &[Axis], subject: &str, cell: impl Fn(&R, Axis) -> String + Clone + 'a) -> Self {
+        let head = |axis: Axis| word(if axis == Axis::Subject { subject } else { axis.name() });
+        let heads = axes.iter().map(|axis| (head(*axis), *axis));
+        Self::none().each(heads, move |row, axis| cell(row, *axis))
     }
 
     /// And these, each for one of `what`.
@@ -71,17 +86,23 @@ impl OfRow for &Row<'_> {
     }
 }
 
-impl OfRow for (&Row<'_>, &Distribution) {
+impl OfRow for Extra<'_> {
+    fn row(&self) -> &Row<'_> {
+        self.row
+    }
+}
+
+impl<T> OfRow for (&Row<'_>, T) {
     fn row(&self) -> &Row<'_> {
         self.0
     }
 }
 
 impl<'a, R: OfRow> Columns<'a, R> {
-    /// A column for each of `axes`, in which the subject is called `subject`.
-    pub fn along(axes: &[Axis], subject: &str) -> Self {
-        let heads = heads(axes, subject).into_iter().zip(axes.iter().copied());
-        Self::none().each(heads, |row, axis| shown(*axis, row.row()))
+    /// A column for each thing in which `rows` differ, where the subject is called `subject`.
+    pub fn of(rows: &[R], subject: &str) -> Self {
+        let axes = axis::varying(rows.iter().map(|row| row.row().configuration()));
+        Self::along(&axes, subject, |row, axis| shown(axis, row.row()))
     }
 
     /// The CPU time a wake-up or an operation.
@@ -90,14 +111,26 @@ impl<'a, R: OfRow> Columns<'a, R> {
         self.with(column, move |row| scale.known(row.row().cpu_ps()))
     }
 
+    /// The median of a quantity.
+    #[must_use]
+    pub fn p50(self, column: Column, quantity: Quantity, scale: Scale) -> Self {
+        self.with(column, move |row| scale.known(row.row().p50_ps(quantity)))
+    }
+
     /// The middle of the trials of a figure beside the series.
     #[must_use]
     pub fn figure(self, column: Column, wanted: &'a str, show: impl Fn(f64) -> String + 'a) -> Self {
         self.with(column, move |row| row.row().figure(|name| name == wanted).map_or_else(dash, &show))
     }
+
+    /// What the trials counted.
+    #[must_use]
+    pub fn tally(self, column: Column, of: fn(&Tally) -> u64) -> Self {
+        self.with(column, move |row| count(of(&row.row().variant.tally())))
+    }
 }
 
-impl<'a, 'row: 'a> Columns<'a, (&'row Row<'row>, &'row Distribution)> {
+impl<'a, 'row: 'a> Columns<'a, Having<'row>> {
     /// The distribution at each of these quantiles, as far as its samples support it.
     #[must_use]
     pub fn at(self, quantiles: impl IntoIterator<Item = (Column, f64)>, scale: Scale) -> Self {

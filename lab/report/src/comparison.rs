@@ -54,9 +54,7 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
 pub(super) fn columns<'a>(rows: &[ComparedConfiguration<'a>]) -> Columns<'a, ComparedConfiguration<'a>> {
     let axes = axis::varying(rows.iter().map(|row| row.configuration));
     let scale = Scale::for_ps(rows.iter().map(|row| row.baseline_p50_ns * 1e3));
-    let heads = axes.into_iter().map(|axis| (word(axis.name()), axis));
-    Columns::none()
-        .each(heads, |row: &ComparedConfiguration, axis| axis.value(row.configuration))
+    Columns::along(&axes, "mechanism", |row: &ComparedConfiguration, axis| axis.value(row.configuration))
         .with(number(format!("before, {}", scale.unit.sign())), move |row| {
             scale.show(row.baseline_p50_ns * 1e3)
         })

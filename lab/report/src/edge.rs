@@ -3,7 +3,8 @@
 //! its own.
 
 use super::program::{mechanism, rate, waker};
-use super::style::{Role, Style};
+use super::style::Style;
+use super::subsection::{self, Subsection};
 use super::unit::{alike, time};
 use super::why;
 use crate::wording::counted;
@@ -31,23 +32,17 @@ pub fn text(result: &ResultFile, letter: &str, style: &Style) -> Result<String, 
         }
     });
     let (program, place, edge) = found.map_err(|refusal| {
-        format!("The slowest wake-ups of edge {letter} cannot be shown: {}.", what_if_why(&refusal))
+        format!("The slowest wake-ups of edge {letter} cannot be shown: {}.", super::what_if::why(&refusal))
     })?;
     let kept: Vec<Explained> = edge.slowest.iter().map(explained).collect();
-    let mut out = style.paint(Role::Heading, &style.wrap(&lead(program, place, edge), 0));
+    let mut told = vec![Subsection { title: lead(program, place, edge), ..Subsection::default() }];
     if !kept.is_empty() {
-        out.push_str(&style.wrap(&causes(&kept), 0));
-        out.push_str(&why::each(&kept, style));
-        out.push_str(&format!("\n{}", style.wrap(limits(program.engine), 0)));
+        told[0].lead.push(causes(&kept));
+        told.extend(why::each(&kept));
+        told.extend(Subsection::of_lines("", vec![limits(program.engine).to_owned()]));
     }
-    if let Some(recorded) = &program.stacks {
-        out.push_str(&stacks(recorded, edge, style));
-    }
-    Ok(out)
-}
-
-fn what_if_why(refusal: &Refusal) -> String {
-    super::what_if::why(refusal)
+    told.extend(program.stacks.as_ref().map(|recorded| stacks(recorded, edge)));
+    Ok(subsection::text(&told, style).trim_start_matches('\n').to_owned())
 }
 
 fn lead(program: &Program, place: usize, edge: &Edge) -> String {
@@ -80,7 +75,7 @@ fn causes(kept: &[Explained]) -> String {
 }
 
 /// The stacks that were met most often, one function in a line.
-fn stacks(recorded: &Stacks, edge: &Edge, style: &Style) -> String {
+fn stacks(recorded: &Stacks, edge: &Edge) -> Subsection {
     let lost = match recorded.lost {
         0 => String::new(),
         lost => format!("; {} lost, of all edges", counted(lost, "stack")),
@@ -90,7 +85,7 @@ fn stacks(recorded: &Stacks, edge: &Edge, style: &Style) -> String {
         counted(edge.sampled, "wake-up"),
         recorded.one_in
     );
-    let mut out = format!("\n{}", style.wrap(&lead, 0));
+    let mut notes = Vec::new();
     let often = |one: &&Sampled| one.wakes >= edge.sampled.div_ceil(RARE);
     for one in edge.stacks.iter().filter(often).take(STACKS) {
         let share = 100.0 * one.wakes as f64 / edge.sampled.max(1) as f64;
@@ -98,10 +93,10 @@ fn stacks(recorded: &Stacks, edge: &Edge, style: &Style) -> String {
             let name = |place: &u32| recorded.functions.get(*place as usize).map(String::as_str);
             let names: Vec<&str> = stack.iter().filter_map(name).collect();
             let names = if names.is_empty() { "not seen".to_owned() } else { names.join(" < ") };
-            out.push_str(&style.wrap(&format!("{share:.0} % {did}: {names}"), 2));
+            notes.push(format!("{share:.0} % {did}: {names}"));
         }
     }
-    out
+    Subsection { lead: vec![lead], notes, ..Subsection::default() }
 }
 
 /// What the engine does not record of a wake-up.
@@ -165,18 +160,7 @@ mod tests {
         worst.slowest = vec![kept_waiting(7), kept_waiting(8), found_idle(9)];
         let style = Style { width: 80, color: false, unicode: true };
         let text = text(&made(vec![worst]), "a", &style).unwrap();
-        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for part in [
-            "Edge A: main wakes worker by futex 0x…048, 500 a second.",
-            "by cause: its CPU ran something else (2), idle exit (1).",
-            "Wake-up 7: 300 µs, its CPU ran something else (stages in µs)",
-            "CPU 1 ran 'rustc' (300) for 290 µs",
-            "CPU 1 was idle, and took 300 µs from the wakeup to running the waiter",
-            "rustc (300) has the CPU",
-        ] {
-            assert!(flat.contains(part), "{part}: {text}");
-        }
-        assert_eq!(text.matches("scheduled in ").count(), 3, "{text}");
+        insta::assert_snapshot!(text);
     }
 
     #[test]
@@ -193,15 +177,7 @@ mod tests {
         let functions = ["futex_wait_[k]", "Queue::pop", "Queue::push"].map(str::to_owned).to_vec();
         program.stacks = Some(Stacks { one_in: 64, lost: 0, functions });
         let text = text(&result, "A", &Style::PLAIN).unwrap();
-        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for part in [
-            "Stacks of 10 wake-ups, one in 64",
-            "70 % slept in: futex_wait_[k] < Queue::pop",
-            "70 % was woken from: Queue::push",
-            "20 % was woken from: not seen",
-        ] {
-            assert!(flat.contains(part), "{part}: {text}");
-        }
+        insta::assert_snapshot!(text);
     }
 
     #[test]

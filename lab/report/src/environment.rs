@@ -4,27 +4,40 @@
 
 use std::collections::BTreeMap;
 
-use super::axis;
+use super::columns::{Columns, dash};
 use super::figures::{Figures, Row};
-use super::subsection::{Subsection, heads};
-use super::table::{Table, number, word};
-use super::unit::{count, time};
-use crate::wording::shown;
-use doorbell_results::record::{Environment, Record, SideCounters};
+use super::subsection::Subsection;
+use super::table::{number, word};
+use super::unit::{count, time_ns};
+use doorbell_results::record::{Environment, SideCounters};
 
 /// One line a variant; none where no variant has figures.
 pub fn subsection(figures: &Figures) -> Option<Subsection> {
-    let axes = axis::varying(figures.rows.iter().map(Row::configuration));
-    let mut columns = heads(&axes, "mechanism");
-    columns.extend(["trials", "tries", "others", "steal", "waited (PSI)", "throttled"].map(number));
-    columns.extend(["sleeps", "preempted", "migrated", "minor faults", "major faults"].map(number));
-    columns.push(word("interrupts"));
-    let mut table = Table::new(columns);
-    for row in &figures.rows {
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend(configurations(row));
-        table.row(line);
-    }
+    let rows: Vec<&Row> = figures.rows.iter().collect();
+    let sides = |row: &Row, of: fn(&SideCounters) -> u64| {
+        let uncounted = row.usable().flat_map(|record| &record.sides).any(|side| side.uncounted);
+        if uncounted { dash() } else { count(row.sum_of_sides(of)) }
+    };
+    let table = Columns::of(&rows, "mechanism")
+        .with(number("trials"), |row| count(row.usable().count() as u64))
+        .with(number("tries"), |row| count(row.usable().map(|record| u64::from(record.attempts)).sum()))
+        .with(number("others"), |row| share(row, |around| around.foreign_share))
+        .with(number("steal"), |row| share(row, |around| around.steal_share))
+        .with(number("waited (PSI)"), |row| share(row, |around| around.pressure_share))
+        .with(number("throttled"), |row| {
+            let throttled = row.usable().filter_map(|record| record.environment.throttled_ns);
+            throttled.reduce(u64::saturating_add).map_or_else(dash, |ns| time_ns(ns as f64))
+        })
+        .with(number("sleeps"), |row| sides(row, |side| side.voluntary_switches))
+        .with(number("preempted"), |row| sides(row, |side| side.involuntary_switches))
+        .with(number("migrated"), |row| {
+            let moves = row.usable().flat_map(|record| &record.sides).filter_map(|side| side.migrations);
+            moves.reduce(u64::saturating_add).map_or_else(dash, count)
+        })
+        .with(number("minor faults"), |row| sides(row, |side| side.minor_faults))
+        .with(number("major faults"), |row| sides(row, |side| side.major_faults))
+        .with(word("interrupts"), |row| interrupts(row))
+        .table(&rows);
     let note = "All trials of a variant together. Tries: trials with those that were repeated \
         because of interference. Others: CPU time of other programs on the measured CPUs, steal: \
         what the hypervisor took of them, each as a share of one CPU; waited: time in which some \
@@ -35,60 +48,26 @@ pub fn subsection(figures: &Figures) -> Option<Subsection> {
     Subsection::of_table("Around the trials", table, vec![note.to_owned()])
 }
 
-fn configurations(row: &Row) -> [String; 12] {
-    let records: Vec<&Record> = row.variant.usable().collect();
-    let sum = |of: &dyn Fn(&Record) -> u64| {
-        records.iter().fold(0_u64, |sum, record| sum.saturating_add(of(record)))
-    };
-    let uncounted = records.iter().flat_map(|record| &record.sides).any(|side| side.uncounted);
-    let of_sides = |of: fn(&SideCounters) -> u64| {
-        if uncounted {
-            return unknown();
-        }
-        count(sum(&|record| record.sides.iter().fold(0_u64, |sum, side| sum.saturating_add(of(side)))))
-    };
-    let share = |of: fn(&Environment) -> Option<f64>| {
-        let shares: Vec<f64> = records.iter().filter_map(|record| of(&record.environment)).collect();
-        let largest = shares.iter().copied().reduce(f64::max);
-        largest.map_or_else(unknown, |largest| {
-            let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-            format!("{:.1}..{:.1} %", mean * 100.0, largest * 100.0)
-        })
-    };
-    let throttled: Vec<u64> = records.iter().filter_map(|record| record.environment.throttled_ns).collect();
-    let migrations = records.iter().flat_map(|record| &record.sides).filter_map(|side| side.migrations);
+/// Mean and largest of the trials.
+fn share(row: &Row, of: fn(&Environment) -> Option<f64>) -> String {
+    let shares: Vec<f64> = row.usable().filter_map(|record| of(&record.environment)).collect();
+    let largest = shares.iter().copied().reduce(f64::max);
+    largest.map_or_else(dash, |largest| {
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        format!("{:.1}..{:.1} %", mean * 100.0, largest * 100.0)
+    })
+}
+
+fn interrupts(row: &Row) -> String {
     let mut interrupts = BTreeMap::<&str, u64>::new();
-    for (kind, came) in records.iter().flat_map(|record| &record.environment.interrupts) {
+    for (kind, came) in row.usable().flat_map(|record| &record.environment.interrupts) {
         let known = interrupts.entry(kind).or_default();
         *known = known.saturating_add(*came);
     }
-    let came: Vec<String> = interrupts
-        .into_iter()
-        .filter(|(_, came)| *came > 0)
-        .map(|(kind, came)| format!("{kind} {}", count(came)))
-        .collect();
-    [
-        count(records.len() as u64),
-        count(sum(&|record| record.attempts.into())),
-        share(|around| around.foreign_share),
-        share(|around| around.steal_share),
-        share(|around| around.pressure_share),
-        throttled
-            .iter()
-            .copied()
-            .reduce(u64::saturating_add)
-            .map_or_else(unknown, |ns| time(ns as f64 * 1e3)),
-        of_sides(|side| side.voluntary_switches),
-        of_sides(|side| side.involuntary_switches),
-        migrations.reduce(u64::saturating_add).map_or_else(unknown, count),
-        of_sides(|side| side.minor_faults),
-        of_sides(|side| side.major_faults),
-        if came.is_empty() { unknown() } else { came.join(", ") },
-    ]
-}
-
-fn unknown() -> String {
-    "-".to_owned()
+    interrupts.retain(|_, came| *came > 0);
+    let came: Vec<String> =
+        interrupts.into_iter().map(|(kind, came)| format!("{kind} {}", count(came))).collect();
+    if came.is_empty() { dash() } else { came.join(", ") }
 }
 
 #[cfg(test)]
@@ -97,6 +76,7 @@ mod tests {
     use crate::sample;
     use crate::style::Style;
     use crate::subsection::text;
+    use doorbell_results::record::Record;
 
     #[test]
     fn what_went_on_around_the_trials_is_summed_and_what_is_unknown_is_no_zero() {

@@ -67,7 +67,6 @@ pub struct PrimitiveLine<'result> {
 }
 
 impl<'result> PrimitiveLine<'result> {
-    /// The primitive costs of a run.
     pub fn of(result: &'result ResultFile) -> Vec<Self> {
         let mut lines: IndexMap<&str, Self> = IndexMap::new();
         for reading in &result.primitives {

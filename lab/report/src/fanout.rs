@@ -3,13 +3,13 @@
 //! events of shared objects, then memory.
 
 use super::axis;
-use super::columns::{Columns, dash};
-use super::figures::{self, Figures, Row};
+use super::columns::Columns;
+use super::figures::{self, Distribution, Figures, Row};
 use super::section::Section;
-use super::subsection::{Subsection, all, nothing};
+use super::subsection::{Subsection, all};
 use super::table::number;
 use super::unit::{Scale, alike, count};
-use crate::wording::{counted, sentence};
+use crate::wording::{counted, sentence, shown};
 use doorbell_results::figure::fanout::{BY_CHANCE, LATENCY_BY_NUMBER, ORDER_BY_NUMBER, ORDER_BY_POST};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::fanout::FanOut;
@@ -37,10 +37,14 @@ impl Section for FanOuts {
         "fan-outs"
     }
     fn subsections(&self, _: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-        subsections(figures)
+        let words = [
+            Subsection::of_lines("One object for all", demonstrations(figures)),
+            Subsection::of_lines("Memory of the receivers", memory(figures).into_iter().collect()),
+        ];
+        times(figures).into_iter().chain(orders(figures)).chain(words.into_iter().flatten()).collect()
     }
     fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-        answer(figures)
+        vec![answer(figures)]
     }
     fn tells(&self, name: &str) -> bool {
         [ORDER_BY_POST, ORDER_BY_NUMBER, LATENCY_BY_NUMBER, BY_CHANCE].contains(&name)
@@ -49,27 +53,25 @@ impl Section for FanOuts {
 
 /// When the first, the middle and the last receiver run, what a post
 /// costs the notifier, and whether any was missed.
-fn answer(figures: &Figures) -> Vec<Subsection> {
+fn answer(figures: &Figures) -> Subsection {
     let rows: Vec<&Row> = figures.rows.iter().filter(|row| !row.is_harness()).collect();
-    let of = |row: &Row, quantity| row.p50_ps(quantity);
-    let known = || rows.iter().flat_map(|row| SHORT.map(|(quantity, ..)| of(row, quantity))).flatten();
-    let scale = Scale::for_ps(known());
-    let axes = axis::varying(rows.iter().map(|row| row.configuration()));
+    let known = rows.iter().flat_map(|row| SHORT.map(|(quantity, ..)| row.p50_ps(quantity))).flatten();
+    let scale = Scale::for_ps(known);
     let missed = |row: &Row| row.variant.tally().lost.saturating_add(row.variant.tally().late);
-    let table = Columns::along(&axes, "mechanism")
-        .each(
-            SHORT.map(|(quantity, head, keep)| (number(head).keep(keep), quantity)),
-            |row: &&Row, quantity| scale.known(of(row, *quantity)),
-        )
+    let mut columns = Columns::of(&rows, "mechanism");
+    for (quantity, head, keep) in SHORT {
+        columns = columns.p50(number(head).keep(keep), quantity, scale);
+    }
+    let table = columns
         .cpu(number("CPU"), scale)
         .with(number("lost or late"), |row| count(missed(row)))
-        .with(number("wake-ups").keep(1), |row| count(row.variant.tally().seen))
+        .tally(number("wake-ups").keep(1), |tally| tally.seen)
         .table(&rows);
     let most = rows.iter().max_by_key(|row| row.configuration().pattern.receivers());
     let mut lead: Vec<String> = most
         .and_then(|row| {
             let [first, middle, last] = [Quantity::FirstWake, Quantity::MedianWake, Quantity::LastWake]
-                .map(|quantity| of(row, quantity));
+                .map(|quantity| row.p50_ps(quantity));
             let [first, middle, last] = alike([first?, middle?, last?]);
             let receivers = counted(row.configuration().pattern.receivers()?.into(), "receiver");
             let subject = &row.configuration().subject;
@@ -85,10 +87,9 @@ fn answer(figures: &Figures) -> Vec<Subsection> {
         lead.push("No wake-up was lost or late.".to_owned());
     }
     let title = format!("When the receivers run, medians of the rounds, {}", scale.unit.sign());
-    vec![Subsection { title, lead, table: Some(table), ..Subsection::default() }]
+    Subsection::answer(title, lead, table)
 }
 
-/// The columns of the answer.
 const SHORT: [(Quantity, &str, u8); 5] = [
     (Quantity::FirstWake, "first p50", u8::MAX),
     (Quantity::MedianWake, "median p50", u8::MAX),
@@ -97,28 +98,14 @@ const SHORT: [(Quantity, &str, u8); 5] = [
     (Quantity::Notify, "post p50", 2),
 ];
 
-/// Everything about a run of fan-outs.
-pub fn subsections(figures: &Figures) -> Vec<Subsection> {
-    if figures.rows.is_empty() {
-        return nothing();
-    }
-    let words = [
-        Subsection::of_lines("One object for all", demonstrations(figures)),
-        Subsection::of_lines("Memory of the receivers", memory(figures).into_iter().collect()),
-    ];
-    times(figures).into_iter().chain(orders(figures)).chain(words.into_iter().flatten()).collect()
-}
-
 fn times(figures: &Figures) -> Option<Subsection> {
     let configurations = || figures.rows.iter().map(Row::configuration);
-    let axes = axis::varying(configurations());
-    let scale = Scale::for_ps(
-        figures.rows.iter().flat_map(|row| row.series.values()).map(|series| series.quantile(0.5) as f64),
-    );
+    let medians = figures.rows.iter().flat_map(|row| row.series.values());
+    let scale = Scale::for_ps(medians.map(Distribution::p50_ps));
     let rows: Vec<&Row> = figures.rows.iter().collect();
     let times = TIMES.map(|(quantity, q, head, keep)| (number(head).keep(keep), (quantity, q)));
-    let table = Columns::along(&axes, "mechanism")
-        .each(times, |row: &&Row, (quantity, q)| {
+    let table = Columns::of(&rows, "mechanism")
+        .each(times, |row, (quantity, q)| {
             let series = row.series.get(quantity);
             scale.known(series.and_then(|series| series.percentile(*q)).map(|ps| ps as f64))
         })
@@ -126,7 +113,7 @@ fn times(figures: &Figures) -> Option<Subsection> {
         .with(number("rounds"), |row| {
             count(row.series.get(&Quantity::NotifyRound).map_or(0, |series| series.count))
         })
-        .with(number("wake-ups").keep(1), |row| count(row.variant.tally().seen))
+        .tally(number("wake-ups").keep(1), |tally| tally.seen)
         .table(&rows);
     let first_to_last = "from just before the first post of a round to the first instruction of \
         the receiver that woke first, in the middle, last";
@@ -154,11 +141,12 @@ fn orders(figures: &Figures) -> Option<Subsection> {
     let axes = axis::varying(figures.rows.iter().map(Row::configuration));
     let in_order = |row: &&Row| row.figure(|name| name == ORDER_BY_POST).is_some();
     let rows: Vec<&Row> = figures.rows.iter().filter(in_order).collect();
-    let figures = [ORDER_BY_POST, ORDER_BY_NUMBER, LATENCY_BY_NUMBER].map(|name| (number(name), name));
-    let table = Columns::along(&axes, "mechanism")
-        .each(figures.into_iter().chain([(number("by chance up to"), BY_CHANCE)]), |row: &&Row, wanted| {
-            row.figure(|name| name == *wanted).map_or_else(dash, |value| format!("{value:.3}"))
-        })
+    let three = |value: f64| format!("{value:.3}");
+    let table = Columns::along(&axes, "mechanism", |row: &&Row, axis| shown(axis, row))
+        .figure(number("order by post"), ORDER_BY_POST, three)
+        .figure(number("order by number"), ORDER_BY_NUMBER, three)
+        .figure(number("latency by number"), LATENCY_BY_NUMBER, three)
+        .figure(number("by chance up to"), BY_CHANCE, three)
         .with(number("trials").keep(1), |row| count(row.variant.usable().count() as u64))
         .table(&rows);
     let note = "Spearman's rank correlations, without unit. Order by post: of the places in the \
@@ -168,7 +156,6 @@ fn orders(figures: &Figures) -> Option<Subsection> {
     Subsection::of_table("Who wakes first", table, vec![note.to_owned()])
 }
 
-/// The rounds of a row.
 fn rounds<'row>(row: &'row Row) -> impl Iterator<Item = &'row FanOut> {
     row.variant.usable().filter_map(|record| record.fanout.as_ref())
 }
@@ -213,80 +200,4 @@ fn memory(figures: &Figures) -> Option<String> {
         each(memory.rss_bytes),
         each(memory.kernel_bytes),
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sample;
-    use crate::style::Style;
-    use crate::subsection::text;
-    use doorbell_results::configuration::{Configuration, Pattern};
-    use doorbell_results::record::fanout::{ReceiversMemory, Rounds};
-    use doorbell_results::record::{Histogram, ResultFile, Series};
-
-    fn configuration(subject: &str, receivers: u32) -> Configuration {
-        Configuration {
-            pattern: Pattern::FanOut { receivers, interval_ns: 1_000_000_000 },
-            ..sample::configuration(subject)
-        }
-    }
-
-    fn run() -> ResultFile {
-        let mut own = sample::record(&configuration("sem-posix-named", 200), 0, &[8_000_000; 40]);
-        for (quantity, ps) in [
-            (Quantity::FirstWake, 9_000_000),
-            (Quantity::MedianWake, 50_000_000),
-            (Quantity::LastWake, 123_000_000),
-            (Quantity::Notify, 1_500_000),
-            (Quantity::NotifyRound, 111_000_000),
-        ] {
-            let mut histogram = Histogram::new();
-            (0..20).for_each(|_| histogram.record(ps));
-            own.series.insert(quantity, Series::from(&histogram));
-        }
-        own.fanout = Some(FanOut {
-            memory: Some(ReceiversMemory {
-                pss_bytes: 201 * 100 * 1024,
-                rss_bytes: 201 * 3000 * 1024,
-                kernel_bytes: 201 * 60 * 1024,
-                processes: 201,
-            }),
-            ..FanOut::default()
-        });
-        let mut shared = sample::record(&configuration("sem-posix-for-all", 200), 0, &[]);
-        shared.series.clear();
-        shared.tally.seen = 400;
-        shared.fanout = Some(FanOut {
-            rounds: Rounds { duplicates: vec![3, 0], misses: vec![3, 0], ..Rounds::default() },
-            ..FanOut::default()
-        });
-        sample::result("fanout", vec![own, shared])
-    }
-
-    #[test]
-    fn a_line_has_wake_first_median_last_post_and_round() {
-        let result = run();
-        let text = text(&subsections(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
-        let line = text.lines().find(|line| line.starts_with("sem-posix-named")).unwrap();
-        for figure in ["8.0", "9.0", "50.0", "123", "1.5", "111"] {
-            assert!(line.split_whitespace().any(|word| word.starts_with(figure)), "{figure}:\n{text}");
-        }
-    }
-
-    #[test]
-    fn misses_duplicates_and_memory_are_said_in_words() {
-        let result = run();
-        let text = text(&subsections(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(
-            text.contains("3 were a receiver's second of the round and 3 times a receiver got none"),
-            "{text}"
-        );
-        assert!(text.contains("1 round had such a miss"), "{text}");
-        assert!(
-            text.contains("100 KiB each by share of pages") && text.contains("60 KiB of the kernel's"),
-            "{text}"
-        );
-    }
 }

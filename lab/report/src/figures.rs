@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 
+use super::unit::{Scale, time};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::histogram::Counters;
 use doorbell_results::record::rank;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::variant::Variant;
 use doorbell_results::record::within_grid::within_grid;
-use doorbell_results::record::{Histogram, Outcome, Record, ResultFile};
+use doorbell_results::record::{Histogram, Outcome, Record, ResultFile, SideCounters};
 
 /// A distribution in the buckets that are occupied; a thousand times
 /// smaller than the histogram it comes from.
@@ -54,6 +55,11 @@ impl Distribution {
         self.reading(q)
     }
 
+    /// The median, picoseconds.
+    pub fn p50_ps(&self) -> f64 {
+        self.quantile(0.5) as f64
+    }
+
     /// The reading at quantile `q`, picoseconds: on the steps of the
     /// clock, as a curve of all readings is drawn.
     pub fn reading(&self, q: f64) -> u64 {
@@ -63,7 +69,7 @@ impl Distribution {
     /// A quantile above the median, in a table's unit, beside a level of `p50_ps` in the place of
     /// the median: no less than that, which weighs every block alike, where this weighs them by
     /// their samples and may have few of one that others held up.
-    pub fn above(&self, q: f64, p50_ps: f64, scale: super::unit::Scale) -> String {
+    pub fn above(&self, q: f64, p50_ps: f64, scale: Scale) -> String {
         percentile((self.quantile(q) as f64).max(p50_ps), q, self.count, scale)
     }
 
@@ -75,7 +81,7 @@ impl Distribution {
 
     /// The same in words with its unit, `-` where the samples are too few.
     pub fn told(&self, q: f64) -> String {
-        self.percentile(q).map_or_else(|| "-".to_owned(), |ps| super::unit::time(ps as f64))
+        self.percentile(q).map_or_else(|| "-".to_owned(), |ps| time(ps as f64))
     }
 
     /// Shortest and longest median of the blocks, where there is more than one.
@@ -97,18 +103,8 @@ pub fn supports(count: u64, q: f64) -> bool {
 }
 
 /// A percentile in a table's unit, `-` where `count` samples do not support it.
-pub fn percentile(ps: f64, q: f64, count: u64, scale: super::unit::Scale) -> String {
+pub fn percentile(ps: f64, q: f64, count: u64, scale: Scale) -> String {
     if supports(count, q) { scale.show(ps) } else { "-".to_owned() }
-}
-
-/// A row of a table in one unit: the series at each of `quantiles`,
-/// `-` where its samples do not support one.
-pub fn percentiles<const N: usize>(
-    series: &Distribution,
-    quantiles: [f64; N],
-    scale: super::unit::Scale,
-) -> [String; N] {
-    quantiles.map(|q| percentile(series.quantile(q) as f64, q, series.count, scale))
 }
 
 #[derive(Debug, Clone)]
@@ -124,6 +120,11 @@ impl Row<'_> {
         self.variant.configuration
     }
 
+    /// Its trials that have figures.
+    pub fn usable(&self) -> impl Iterator<Item = &Record> {
+        self.variant.usable()
+    }
+
     /// CPU time a wake-up or an operation, picoseconds: see [`cpu`].
     pub fn cpu_ps(&self) -> Option<f64> {
         let Some(batch) = self.configuration().pattern.batch() else {
@@ -131,20 +132,23 @@ impl Row<'_> {
         };
         let samples = self.series.get(&Quantity::Operation)?.count;
         let operations = samples.checked_mul(u64::from(batch.max(1)))?;
-        let spent = self
-            .variant
-            .usable()
-            .flat_map(|record| &record.sides)
-            .fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
+        let spent = self.spent_ns(|_| true);
         (spent > 0 && operations > 0).then(|| spent as f64 * 1e3 / operations as f64)
+    }
+
+    fn spent_ns(&self, of: fn(&SideCounters) -> bool) -> u64 {
+        self.sum_of_sides(|side| if of(side) { side.user_ns.saturating_add(side.system_ns) } else { 0 })
+    }
+
+    /// Something that was counted of each side, over all sides and trials.
+    pub fn sum_of_sides(&self, of: impl Fn(&SideCounters) -> u64) -> u64 {
+        let sides = self.variant.usable().flat_map(|record| &record.sides);
+        sides.fold(0, |sum, side| sum.saturating_add(of(side)))
     }
 
     /// CPU time of the waiting side per notification, picoseconds.
     pub fn waiter_ps(&self) -> Option<f64> {
-        let sides =
-            self.variant.usable().filter_map(|record| record.sides.iter().find(|side| side.side == "waiter"));
-        let spent =
-            sides.fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
+        let spent = self.spent_ns(|side| side.side == "waiter");
         let seen = self.variant.tally().seen;
         (seen > 0 && spent > 0).then(|| spent as f64 * 1e3 / seen as f64)
     }
@@ -158,7 +162,7 @@ impl Row<'_> {
 
     /// The median of `quantity`, picoseconds.
     pub fn p50_ps(&self, quantity: Quantity) -> Option<f64> {
-        self.series.get(&quantity).map(|series| series.quantile(0.5) as f64)
+        self.series.get(&quantity).map(Distribution::p50_ps)
     }
 
     /// The middle over the trials of a figure beside the series.
@@ -181,6 +185,14 @@ impl Row<'_> {
     pub fn is_partial(&self) -> bool {
         self.variant.records.iter().any(|record| record.outcome == Outcome::Partial)
     }
+}
+
+/// A row with its samples of one quantity.
+pub type Having<'a> = (&'a Row<'a>, &'a Distribution);
+
+/// The unit in which the medians of `rows` read best.
+pub fn scale(rows: &[Having]) -> Scale {
+    Scale::for_ps(rows.iter().map(|(_, series)| series.p50_ps()))
 }
 
 /// Trials without figures: a named line, never a row of a table.
@@ -217,6 +229,11 @@ impl<'result> Figures<'result> {
             sorted.sort(variant);
         }
         sorted
+    }
+
+    /// The rows that have samples of the quantity that `of` says.
+    pub fn having(&self, of: impl Fn(&Row) -> Quantity) -> Vec<Having<'_>> {
+        self.rows.iter().filter_map(|row| Some((row, row.series.get(&of(row))?))).collect()
     }
 
     /// Every quantity that some variant has, in the order in which readers want them.

@@ -4,10 +4,11 @@
 
 use std::collections::HashSet;
 
+use super::columns::Columns;
 use super::machines;
 use super::style::Role;
 use super::subsection::Subsection;
-use super::table::{Table, number, word};
+use super::table::{number, word};
 use super::unit::{count, plain};
 use crate::wording::counted;
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
@@ -30,7 +31,7 @@ pub struct LeftOut {
 pub fn subsections(fleet: &Judged, left_out: &[LeftOut]) -> Vec<Subsection> {
     let role = if standing(fleet) == Status::Failed { Role::Error } else { Role::Heading };
     let lead = lead(fleet, left_out);
-    let told = Subsection { title: conclusion(fleet), role, lead, ..Subsection::default() };
+    let told = Subsection::verdict(conclusion(fleet), role, lead);
     let files = left_out.iter().map(|out| format!("{}: {}", out.file, out.reason)).collect();
     let files = Subsection::of_lines("Files that were left out", files);
     std::iter::once(told).chain(table(fleet)).chain(files).collect()
@@ -145,26 +146,20 @@ pub fn to_look_at(fleet: &Judged) -> Vec<usize> {
     places
 }
 
+fn odd_one(fleet: &Judged, place: usize) -> Option<&Beside> {
+    fleet.odd.iter().find(|odd| odd.node == place)
+}
+
 fn table(fleet: &Judged) -> Option<Subsection> {
-    let columns = vec![
-        word("node"),
-        word("verdict"),
-        number("times as long"),
-        word("type").keep(1),
-        word("reason").keep(2),
-    ];
-    let mut table = Table::new(columns);
-    let odd = |place| fleet.odd.iter().find(|odd| odd.node == place);
-    for place in to_look_at(fleet) {
-        let node = &fleet.nodes[place];
-        table.row(vec![
-            node.name.clone(),
-            node.status.name().to_owned(),
-            odd(place).map_or_else(String::new, |odd| plain(odd.times)),
-            machines::name(&node.of),
-            node.reason.clone(),
-        ]);
-    }
+    let mut table = Columns::none()
+        .with(word("node"), |place: &usize| fleet.nodes[*place].name.clone())
+        .with(word("verdict"), |place| fleet.nodes[*place].status.name().to_owned())
+        .with(number("times as long"), |place| {
+            odd_one(fleet, *place).map_or_else(String::new, |odd| plain(odd.times))
+        })
+        .with(word("type").keep(1), |place| machines::name(&fleet.nodes[*place].of))
+        .with(word("reason").keep(2), |place| fleet.nodes[*place].reason.clone())
+        .table(&to_look_at(fleet));
     for name in &fleet.silent {
         let open = Status::Inconclusive.name().to_owned();
         table.row(vec![name.clone(), open, String::new(), String::new(), SILENT.to_owned()]);
@@ -176,11 +171,10 @@ fn table(fleet: &Judged) -> Option<Subsection> {
 
 /// The same for programs: a finding for each node.
 pub fn verdict(fleet: &Judged, left_out: &[LeftOut]) -> Verdict {
-    let odd = |place| fleet.odd.iter().find(|odd| odd.node == place);
     let nodes = fleet.nodes.iter().enumerate().map(|(place, node)| {
         let finding = Finding::new(node.name.clone(), "times as long as its type", node.status, "ratio");
         let finding = finding.because(node.reason.clone());
-        match odd(place) {
+        match odd_one(fleet, place) {
             Some(odd) => finding.valued(odd.times, None),
             None => finding,
         }

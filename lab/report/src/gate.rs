@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a node can run it, in words, and the table behind it.
 
-use super::axis::{self, label};
+use super::axis::{self, Axis, label};
+use super::columns::{Columns, dash};
 use super::figures::percentile;
 use super::style::Role;
-use super::subsection::{Subsection, heads};
-use super::table::{Table, number, word};
-use super::unit::{Scale, count, time};
+use super::subsection::{Subsection, all};
+use super::table::{number, word};
+use super::unit::{Scale, count, time, time_ns as ns};
 use crate::wording::date;
 use doorbell_results::record::question::{Gate, Which};
 use doorbell_results::record::verdict::Finding;
@@ -24,11 +25,8 @@ pub fn subsections(gated: &Gated) -> Vec<Subsection> {
         .iter()
         .filter_map(|configuration| Some((configuration, configuration.worst.as_ref()?)))
         .max_by(|a, b| a.1.wake_ns.total_cmp(&b.1.wake_ns));
-    let lead = longest
-        .map(|(configuration, worst)| explained(worst, &name(gated, configuration)))
-        .into_iter()
-        .collect();
-    let told = Subsection { title: verdict(gated), role, lead, ..Subsection::default() };
+    let lead = longest.map(|(configuration, worst)| explained(worst, &name(gated, configuration)));
+    let told = Subsection::verdict(verdict(gated), role, lead.into_iter().collect());
     std::iter::once(told).chain(table(gated)).collect()
 }
 
@@ -77,16 +75,9 @@ pub fn verdict(gated: &Gated) -> String {
         },
         percent(confidence)
     );
-    let name = match which {
-        Which::Quantile(q) => format!("p{}", percent(q)),
-        Which::Longest => "max".to_owned(),
-    };
+    let name = figure_name(which);
     if worst.above.all == 0 {
-        let word = match &gated.verdict {
-            Verdict::Passed | Verdict::Answered => "PASS",
-            Verdict::Failed(_) => "FAIL",
-            Verdict::Inconclusive(_) => "INCONCLUSIVE",
-        };
+        let word = in_a_word(&gated.verdict);
         let why = gated.verdict.reason().map(ToString::to_string).unwrap_or_default();
         return format!("{word}  no wake-up was timed: {why} ({place}{others})");
     }
@@ -110,6 +101,13 @@ pub fn verdict(gated: &Gated) -> String {
     }
 }
 
+fn figure_name(which: Which) -> String {
+    match which {
+        Which::Quantile(q) => format!("p{}", percent(q)),
+        Which::Longest => "max".to_owned(),
+    }
+}
+
 fn reached(ps: u64) -> String {
     if never_came(ps) { "never came".to_owned() } else { time(ps as f64) }
 }
@@ -128,10 +126,7 @@ fn future(gated: &Gated) -> String {
 
 /// The verdict on each configuration, for programs.
 pub fn findings(gated: &Gated) -> Vec<Finding> {
-    let figure = match gated.question.which {
-        Which::Quantile(q) => format!("p{}", percent(q)),
-        Which::Longest => "max".to_owned(),
-    };
+    let figure = figure_name(gated.question.which);
     let told = gated.configurations.iter().map(|judged| {
         let status = judged.verdict.status();
         let why = judged.verdict.reason().map(ToString::to_string).unwrap_or_default();
@@ -146,11 +141,12 @@ pub fn findings(gated: &Gated) -> Vec<Finding> {
     told.collect()
 }
 
-fn name(gated: &Gated, configuration: &Judged) -> String {
-    label(
-        configuration.configuration,
-        &axis::varying(gated.configurations.iter().map(|configuration| configuration.configuration)),
-    )
+fn axes(gated: &Gated) -> Vec<Axis> {
+    axis::varying(gated.configurations.iter().map(|judged| judged.configuration))
+}
+
+fn name(gated: &Gated, judged: &Judged) -> String {
+    label(judged.configuration, &axes(gated))
 }
 
 fn explained(worst: &Worst, name: &str) -> String {
@@ -186,73 +182,61 @@ fn suspect(suspect: &Suspect) -> String {
 }
 
 fn table(gated: &Gated) -> Option<Subsection> {
-    let axes = axis::varying(gated.configurations.iter().map(|configuration| configuration.configuration));
-    let scale = Scale::for_ps(
-        gated
-            .configurations
-            .iter()
-            .flat_map(|configuration| configuration.figures_ps)
-            .filter(|ps| !never_came(*ps))
-            .map(|ps| ps as f64),
-    );
-    let sign = scale.unit.sign();
-    let mut columns = heads(&axes, "mechanism");
-    columns.extend(["p50", "p99", "p99.9"].map(|head| number(head).keep(3)));
-    columns.push(number("max"));
-    if let Which::Quantile(q) = gated.question.which {
-        columns.push(number(format!("p{} lies in", percent(q))));
+    let all = gated.configurations.iter().flat_map(|judged| judged.figures_ps);
+    let scale = Scale::for_ps(all.filter(|ps| !never_came(*ps)).map(|ps| ps as f64));
+    let which = gated.question.which;
+    let figures = [
+        (number("p50").keep(3), (0, 0.5)),
+        (number("p99").keep(3), (1, 0.99)),
+        (number("p99.9").keep(3), (2, 0.999)),
+        (number("max"), (3, 1.0)),
+    ];
+    let of_trials = [(number("trials").keep(2), 0), (number("interference").keep(2), 1)];
+    let table =
+        Columns::along(&axes(gated), "mechanism", |judged: &Judged, axis| axis.value(judged.configuration))
+            .each(figures, |judged, (place, q)| match judged.figures_ps[*place] {
+                ps if never_came(ps) => timed(judged, || "never".to_owned()),
+                ps => timed(judged, || percentile(ps as f64, *q, judged.above.all, scale)),
+            })
+            .with_if(which != Which::Longest, number(format!("{} lies in", figure_name(which))), |judged| {
+                let end = |end: Option<u64>| match end {
+                    None => "?".to_owned(),
+                    Some(ps) if never_came(ps) => "never".to_owned(),
+                    Some(ps) => scale.show(ps as f64),
+                };
+                let between = judged
+                    .bounds
+                    .map(|bounds| format!("{} to {}", end(bounds.lower_ps), end(bounds.upper_ps)));
+                timed(judged, || between.unwrap_or_default())
+            })
+            .with(number("longer"), |judged| timed(judged, || count(judged.above.surely)))
+            .with(number("at most").keep(2), |judged| timed(judged, || share(judged.above.upper)))
+            .with(number("design effect").keep(1), |judged| {
+                timed(judged, || format!("{:.1}", judged.above.alike))
+            })
+            .each(of_trials, |judged, place| count(judged.trials[*place] as u64))
+            .with(number("count").keep(1), |judged| count(judged.above.all))
+            .with(word("verdict"), |judged| in_a_word(&judged.verdict).to_lowercase())
+            .table(&gated.configurations);
+    Subsection::of_table(format!("Each configuration, {}", scale.unit.sign()), table, vec![note(gated)])
+}
+
+/// Where not one wake-up was timed there is no figure, and a zero would be one.
+fn timed(judged: &Judged, figure: impl FnOnce() -> String) -> String {
+    if judged.above.all > 0 { figure() } else { dash() }
+}
+
+fn in_a_word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Passed | Verdict::Answered => "PASS",
+        Verdict::Failed(_) => "FAIL",
+        Verdict::Inconclusive(_) => "INCONCLUSIVE",
     }
-    columns.push(number("longer"));
-    columns.push(number("at most").keep(2));
-    columns.push(number("design effect").keep(1));
-    columns.push(number("trials").keep(2));
-    columns.push(number("interference").keep(2));
-    columns.push(number("count").keep(1));
-    columns.push(word("verdict"));
-    let mut table = Table::new(columns);
-    for configuration in &gated.configurations {
-        let mut line: Vec<String> = axes.iter().map(|axis| axis.value(configuration.configuration)).collect();
-        // Where not one wake-up was timed there is no figure, and a zero would be one.
-        let counted = configuration.above.all > 0;
-        let figure = |text: String| if counted { text } else { "-".to_owned() };
-        let at = configuration.figures_ps.iter().zip([0.5, 0.99, 0.999, 1.0]);
-        let shown = |ps: u64, q| match never_came(ps) {
-            true => "never".to_owned(),
-            false => percentile(ps as f64, q, configuration.above.all, scale),
-        };
-        line.extend(at.map(|(ps, q)| figure(shown(*ps, q))));
-        if let Which::Quantile(_) = gated.question.which {
-            let end = |end: Option<u64>| match end {
-                None => "?".to_owned(),
-                Some(ps) if never_came(ps) => "never".to_owned(),
-                Some(ps) => scale.show(ps as f64),
-            };
-            line.push(configuration.bounds.filter(|_| counted).map_or_else(
-                || figure(String::new()),
-                |bounds| format!("{} to {}", end(bounds.lower_ps), end(bounds.upper_ps)),
-            ));
-        }
-        line.push(figure(count(configuration.above.surely)));
-        line.push(figure(share(configuration.above.upper)));
-        line.push(figure(format!("{:.1}", configuration.above.alike)));
-        line.extend(configuration.trials.map(|trials| count(trials as u64)));
-        line.push(count(configuration.above.all));
-        line.push(
-            match configuration.verdict {
-                Verdict::Passed | Verdict::Answered => "pass",
-                Verdict::Failed(_) => "fail",
-                Verdict::Inconclusive(_) => "inconclusive",
-            }
-            .to_owned(),
-        );
-        table.row(line);
-    }
-    Subsection::of_table(format!("Each configuration, {sign}"), table, vec![note(gated)])
 }
 
 fn note(gated: &Gated) -> String {
-    let common = axis::common(gated.configurations.iter().map(|configuration| configuration.configuration));
-    let all = if common.is_empty() { String::new() } else { format!("All: {common}. ") };
+    let all = all(&axis::common(gated.configurations.iter().map(|judged| judged.configuration)));
+    let all = if all.is_empty() { all } else { format!("{all} ") };
     let fewest = gated.configurations.iter().map(|configuration| configuration.trials[0]).min().unwrap_or(0);
     let harness = gated.harness_ns.map_or_else(String::new, |harness| {
         format!(" Two readings of the clock, {}, are part of each.", ns(harness))
@@ -286,10 +270,6 @@ fn percent(share: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn ns(ns: f64) -> String {
-    time(ns * 1e3)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,11 +285,7 @@ mod tests {
     }
 
     fn text_of(blocks: u32, long: u64, which: Which) -> String {
-        let configuration = Configuration {
-            pattern: Pattern::OneWay { gap_ns: 1_000_000 },
-            ..sample::configuration("futex")
-        };
-        let mut result = sample::result(&[configuration], blocks, |_, _| 16_000.0);
+        let mut result = sample::result(&[futex_one_way()], blocks, |_, _| 16_000.0);
         for record in &mut result.records {
             let mut wakes = Histogram::new();
             (long..1000).for_each(|wake| wakes.record(4_000_000 + wake * 1000));
@@ -324,31 +300,9 @@ mod tests {
 
     #[test]
     fn a_verdict_says_what_was_asked_how_sure_it_is_and_what_it_rests_on() {
-        let pass = text(0, Which::Quantile(0.999));
-        assert!(
-            pass.starts_with(
-                "PASS p99.9 5 us <= 20 us, at most 5 us (CPU 0->1; 0 of 10,000 over the limit; 95 % confidence)\n"
-            ),
-            "{pass}"
-        );
-        assert!(
-            pass.contains("10,000")
-                && pass.contains("1 in 2,688")
-                && pass.contains("Again: doorbell ping --plan "),
-            "{pass}"
-        );
-        let longest = text(0, Which::Longest);
-        assert!(
-            longest.starts_with(
-                "PASS max 5 us <= 20 us, others longer in fewer than 1 of 2,688 (CPU 0->1; 0 of 10,000"
-            ),
-            "{longest}"
-        );
-        let fail = text(20, Which::Quantile(0.99));
-        assert!(
-            fail.starts_with("FAIL p99 ") && fail.contains(" > 20 us (CPU 0->1; 200 of 10,000"),
-            "{fail}"
-        );
+        insta::assert_snapshot!("pass", text(0, Which::Quantile(0.999)));
+        insta::assert_snapshot!("pass_of_the_longest", text(0, Which::Longest));
+        insta::assert_snapshot!("fail", text(20, Which::Quantile(0.99)));
     }
 
     /// It said that with 95 % confidence fewer than 1 in 1 do.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell gpu`: what a wake-up between CPU and GPU costs by each way, and which to take.
 
-use super::figures::{Figures, percentiles};
+use super::columns::Columns;
+use super::figures::{Figures, Having, scale};
 use super::section::Section;
-use super::subsection::{Subsection, nothing};
-use super::table::{Table, number, word};
-use super::unit::{Scale, count, time};
+use super::subsection::Subsection;
+use super::table::{number, word};
+use super::unit::time_ns as ns;
 use doorbell_results::figure::gpu::CLOCK_BOUND;
 use doorbell_results::machine::block::BlockDevice;
 use doorbell_results::machine::topology::Topology;
@@ -21,7 +22,7 @@ impl Section for Gpus {
         "gpu"
     }
     fn subsections(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-        let Some(waits) = waits(result) else { return nothing() };
+        let Some(waits) = waits(result) else { return Vec::new() };
         let answer = Subsection::of_lines("How to wait for this GPU", said(&waits, result));
         answer.into_iter().chain(kernels(&waits)).chain(table(figures)).collect()
     }
@@ -35,10 +36,6 @@ impl Section for Gpus {
 
 fn cores(cost: &Cost) -> String {
     format!("{:.0} % of a core", cost.cores * 100.0)
-}
-
-fn ns(ns: f64) -> String {
-    time(ns * 1e3)
 }
 
 /// How long kernels work.
@@ -60,7 +57,6 @@ fn at_node(device: &BlockDevice, topology: &Topology) -> String {
     }
 }
 
-/// The answer in sentences.
 fn said(waits: &Waits, result: &ResultFile) -> Vec<String> {
     let mut said = Vec::new();
     let device = result.records.iter().find_map(|record| {
@@ -119,35 +115,23 @@ fn said(waits: &Waits, result: &ResultFile) -> Vec<String> {
 
 /// What each way costs, by the kernel.
 fn kernels(waits: &Waits) -> Option<Subsection> {
-    let mut table = Table::new(vec![
-        word("kernel"),
-        word("way"),
-        number("wake"),
-        number("launch to return"),
-        number("cores"),
-        number("CPU a kernel"),
-    ]);
-    let mut row = |kernel: String, way: &Cost| {
-        table.row(vec![
-            kernel,
-            way.subject.clone(),
-            if way.is_known() {
-                ns(way.wake_ns)
-            } else {
-                format!("< {}", ns(way.wake_ns + way.clock_bound_ns))
-            },
-            ns(way.round_trip_ns),
-            format!("{:.2}", way.cores),
-            ns(way.cpu_ns),
-        ]);
-    };
-    for kernel in &waits.kernels {
-        kernel
-            .ways
-            .iter()
-            .for_each(|way| row(format!("{}{}", length(kernel.kernel_ns), at_once(kernel)), way));
-    }
-    waits.wakes_gpu.iter().for_each(|way| row("(wakes the GPU)".to_owned(), way));
+    let of_kernel = |kernel: &Kernel| format!("{}{}", length(kernel.kernel_ns), at_once(kernel));
+    let waited = waits.kernels.iter().flat_map(|kernel| {
+        let kernel_name = of_kernel(kernel);
+        kernel.ways.iter().map(move |way| (kernel_name.clone(), way))
+    });
+    let woken = waits.wakes_gpu.iter().map(|way| ("(wakes the GPU)".to_owned(), way));
+    let table = Columns::none()
+        .with(word("kernel"), |(kernel, _): &(String, &Cost)| kernel.clone())
+        .with(word("way"), |(_, way)| way.subject.clone())
+        .with(number("wake"), |(_, way)| match way.is_known() {
+            true => ns(way.wake_ns),
+            false => format!("< {}", ns(way.wake_ns + way.clock_bound_ns)),
+        })
+        .with(number("launch to return"), |(_, way)| ns(way.round_trip_ns))
+        .with(number("cores"), |(_, way)| format!("{:.2}", way.cores))
+        .with(number("CPU a kernel"), |(_, way)| ns(way.cpu_ns))
+        .table(&waited.chain(woken).collect::<Vec<_>>());
     let notes = vec![
         "Wake: from the kernel's end, by its own stamp, to the waiter's first instruction; of what \
          wakes the GPU, from just before the call to the kernel's begin."
@@ -158,48 +142,38 @@ fn kernels(waits: &Waits) -> Option<Subsection> {
 }
 
 fn table(figures: &Figures) -> Option<Subsection> {
-    let rows: Vec<_> =
-        figures.rows.iter().filter_map(|row| Some((row, row.series.get(&Quantity::Wake)?))).collect();
-    let scale = Scale::for_ps(rows.iter().map(|(_, series)| series.quantile(0.5) as f64));
-    let mut table = Table::new(vec![
-        word("way"),
-        word("kernel"),
-        number("p50"),
-        number("p99"),
-        number("p99.9").keep(4),
-        number("max").keep(3),
-        number("clocks within").keep(2),
-        number("kernels").keep(5),
-    ]);
-    for (row, series) in rows {
-        let configuration = row.configuration();
-        let kernel = configuration.pattern.kernel_ns().map_or_else(String::new, length);
-        let mut line = vec![configuration.subject.clone(), kernel];
-        line.extend(percentiles(series, [0.5, 0.99, 0.999, 1.0], scale));
-        line.push(row.figure(|name| name == CLOCK_BOUND).map_or_else(|| "-".to_owned(), ns));
-        line.push(count(series.count));
-        table.row(line);
-    }
+    let rows = figures.having(|_| Quantity::Wake);
+    let scale = scale(&rows);
+    let percentiles = [
+        (number("p50"), 0.5),
+        (number("p99"), 0.99),
+        (number("p99.9").keep(4), 0.999),
+        (number("max").keep(3), 1.0),
+    ];
+    let table = Columns::none()
+        .with(word("way"), |(row, _): &Having| row.configuration().subject.clone())
+        .with(word("kernel"), |(row, _)| {
+            row.configuration().pattern.kernel_ns().map_or_else(String::new, length)
+        })
+        .at(percentiles, scale)
+        .figure(number("clocks within").keep(2), CLOCK_BOUND, ns)
+        .samples(number("kernels").keep(5))
+        .table(&rows);
     Subsection::of_table(format!("Wake-ups, {}", scale.unit.sign()), table, Vec::new())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
-    use crate::style::Style;
-    use crate::subsection;
-    use doorbell_results::configuration::{Configuration, Pattern};
+    use crate::sample::{self, figure, flat, with};
+    use doorbell_results::configuration::Pattern;
     use doorbell_results::machine::topology::Node;
     use doorbell_results::record::io::Io;
-    use doorbell_results::record::{Figure, Record, SideCounters};
-    use doorbell_verdict::gpu::{BLOCKS, SPINS, WAKES_GPU};
-    use std::io::Read;
+    use doorbell_results::record::{Record, SideCounters};
 
     fn record(subject: &str, kernel_ns: u64, ps: u64, cores: f64) -> Record {
         let pattern = Pattern::Gpu { kernel_ns, up_to_ns: None, gap_ns: 0, streams: 1 };
-        let configuration = Configuration { pattern, ..sample::configuration(subject) };
-        let mut record = sample::record(&configuration, 0, &[ps; 50]);
+        let mut record = sample::record(&with(subject, pattern), 0, &[ps; 50]);
         let times = record.series.values().next().unwrap().clone();
         record.series = [(Quantity::Wake, times.clone()), (Quantity::RoundTrip, times)].into();
         let user_ns = (cores * 1e6) as u64;
@@ -207,50 +181,8 @@ mod tests {
         let model = Some("a device of a test".to_owned());
         let device = Some(BlockDevice { name: "GPU 0".into(), model, ..BlockDevice::default() });
         record.io = Some(Io { device, ..Io::default() });
-        let bound =
-            Figure { name: CLOCK_BOUND.into(), value: 0.6, unit: "ns".into(), formula: String::new() };
-        record.figures = vec![bound];
+        record.figures = vec![figure(CLOCK_BOUND, 0.6)];
         record
-    }
-
-    /// Without its lines' ends.
-    fn flat(told: &[Subsection]) -> String {
-        subsection::text(told, &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
-    }
-
-    /// What an H200 brought back (book/gpu.md).
-    fn stored(name: &str) -> ResultFile {
-        let path = format!("{}/../../book/data/gpu-2026-11-27/{name}.json.gz", env!("CARGO_MANIFEST_DIR"));
-        let mut text = String::new();
-        let file = std::fs::File::open(&path).expect(&path);
-        flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect(&path);
-        serde_json::from_str(&text).expect(&path)
-    }
-
-    #[test]
-    fn the_stored_results_of_a_real_gpu_say_how_to_wait_for_it() {
-        for (name, all) in [
-            (
-                "whole",
-                &[
-                    "Measured on: NVIDIA H200.",
-                    // 2.2 us by the second, where the clocks are known within 0.6.
-                    "Kernels of 1 ms: fastest is gpu-flag or gpu-write-value, 1.53 us after the kernel's end",
-                    "at most 10 % of a core: gpu-query-pause",
-                    "Blocking wakes 59.7 us later than spinning: from kernels of about 3.",
-                    "fastest by gpu-resident: 1.56 us",
-                ][..],
-            ),
-            ("irregular", &["Kernels of 10 us to 10 ms: fastest is gpu-stream-spin"]),
-            ("streams-by-timer", &["8 at once: fastest is gpu-events, 20.1 us", "14 % of a core"]),
-        ] {
-            let result = stored(name);
-            let told = Gpus.subsections(&result, &Figures::of(&result));
-            let text = flat(&told);
-            for words in all {
-                assert!(text.contains(words), "{words}:\n{text}");
-            }
-        }
     }
 
     #[test]
@@ -274,32 +206,5 @@ mod tests {
         let device = result.records[0].io.as_mut().and_then(|io| io.device.as_mut()).unwrap();
         device.node = Some(1);
         assert!(told(&result).contains("at NUMA node 1 of 2."));
-    }
-
-    #[test]
-    fn the_first_lines_say_what_to_take_and_on_what_it_was_measured() {
-        let mut result = sample::result(
-            "gpu",
-            vec![
-                record("gpu-stream-spin", 1_000_000, 10_700_000, 1.0),
-                record("gpu-stream-block", 1_000_000, 78_100_000, 0.02),
-                record("gpu-resident", 0, 900_000, 1.0),
-            ],
-        );
-        result.plan.sections = vec!["gpu".to_owned()];
-        let parts = [("gpu-stream-spin", SPINS), ("gpu-stream-block", BLOCKS), ("gpu-resident", WAKES_GPU)];
-        result.plan.parts = parts.map(|(subject, part)| (subject.to_owned(), part.to_owned())).into();
-        let told = Gpus.subsections(&result, &Figures::of(&result));
-        let text = flat(&told);
-        for words in [
-            "Measured on: a device of a test.",
-            "Kernels of 1 ms: fastest is gpu-stream-spin",
-            "at most 10 % of a core: gpu-stream-block",
-            "2 % of a core",
-            "spin for",
-            "fastest by gpu-resident",
-        ] {
-            assert!(text.contains(words), "{words}:\n{text}");
-        }
     }
 }

@@ -4,12 +4,12 @@
 
 use super::axis::Axis;
 use super::columns::{Columns, dash};
-use super::figures::{Distribution, Figures, Row};
+use super::figures::{Distribution, Figures, Having, Row};
 use super::row_comparison::is_open;
 use super::section::Section;
-use super::subsection::{Subsection, nothing};
+use super::subsection::Subsection;
 use super::table::{number, word};
-use super::unit::{Scale, alike, plain, time};
+use super::unit::{Scale, alike, plain, time_ns};
 use crate::wording::{multiple, sentence, shown};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::power::Power;
@@ -29,7 +29,14 @@ impl Section for Sleeps {
         "sleeps"
     }
     fn subsections(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-        subsections(result, figures)
+        let found = sleeps(&result.variants(), ERROR);
+        let lines = [
+            ("What a sleep costs", verdicts(result, &found)),
+            ("What can be turned", vec![knob(&result.machine)]),
+            ("What is seen of it", hidden(&result.machine, figures)),
+        ];
+        let lines = lines.into_iter().filter_map(|(title, lines)| Subsection::of_lines(title, lines));
+        gaps(figures, &found).into_iter().chain(lines).collect()
     }
     fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         let found = sleeps(&result.variants(), ERROR);
@@ -43,26 +50,9 @@ impl Section for Sleeps {
     }
 }
 
-/// Everything about a run of sleeps.
-pub fn subsections(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-    if figures.rows.is_empty() {
-        return nothing();
-    }
-    let found = sleeps(&result.variants(), ERROR);
-    let verdicts = Subsection::of_lines("What a sleep costs", verdicts(result, &found));
-    let turned = Subsection::of_lines("What can be turned", vec![knob(&result.machine)]);
-    let hidden = Subsection::of_lines("What is seen of it", hidden(&result.machine, figures));
-    gaps(figures, &found).into_iter().chain(verdicts).chain(turned).chain(hidden).collect()
-}
-
-/// A row with its wakes.
-type Wakes<'a> = (&'a Row<'a>, &'a Distribution);
-
-fn rows<'a>(figures: &'a Figures) -> Vec<Wakes<'a>> {
+fn rows<'a>(figures: &'a Figures) -> Vec<Having<'a>> {
     // The harness wakes nobody: its row is an empty call between two clock readings.
-    let of = |row: &Row| if row.is_harness() { Quantity::Notify } else { Quantity::Wake };
-    let mut rows: Vec<Wakes> =
-        figures.rows.iter().filter_map(|row| Some((row, row.series.get(&of(row))?))).collect();
+    let mut rows = figures.having(|row| if row.is_harness() { Quantity::Notify } else { Quantity::Wake });
     rows.sort_by_key(|(row, _)| {
         let configuration = row.configuration();
         (
@@ -78,23 +68,21 @@ fn rows<'a>(figures: &'a Figures) -> Vec<Wakes<'a>> {
 fn gaps(figures: &Figures, found: &Found) -> Option<Subsection> {
     let rows = rows(figures);
     let p50 = |row: &Row, series: &Distribution| {
-        found.level_ns(row.configuration()).map_or_else(|| series.quantile(0.5) as f64, |ns| ns * 1e3)
+        found.level_ns(row.configuration()).map_or_else(|| series.p50_ps(), |ns| ns * 1e3)
     };
     let scale =
         Scale::for_ps(rows.iter().filter(|(row, _)| !row.is_harness()).map(|(row, series)| p50(row, series)));
     let of_wakes = |row: &Row, text: String| if row.is_harness() { dash() } else { text };
     let table = Columns::none()
-        .with(word("mechanism"), |(row, _): &Wakes| shown(Axis::Subject, row))
-        .with(number("slept"), |(row, _)| {
-            of_wakes(row, time(row.configuration().pattern.gap_ns() as f64 * 1e3))
-        })
+        .with(word("mechanism"), |(row, _): &Having| shown(Axis::Subject, row))
+        .with(number("slept"), |(row, _)| of_wakes(row, time_ns(row.configuration().pattern.gap_ns() as f64)))
         .with(word("idle states"), |(row, _)| of_wakes(row, held(row)))
         .with(number("p50"), |(row, series)| scale.show(p50(row, series)))
         .with(number("p99"), |(row, series)| series.above(0.99, p50(row, series), scale))
         .with(number("max").keep(5), |(_, series)| scale.show(series.max_ps as f64))
         .cpu(number("CPU"), scale)
         .by_block(number("p50 by block").keep(2), scale)
-        .with(word("entered, by wake-up").keep(3), |(row, _)| entered(row))
+        .with(word("entered, by wake-up").keep(3), |(row, _)| of_wakes(row, entered(row)))
         .samples(number("count").keep(1))
         .table(&rows);
     let notes = vec![
@@ -105,11 +93,8 @@ fn gaps(figures: &Figures, found: &Found) -> Option<Subsection> {
          an idle state of both CPUs, set-up included, by wake-up."
             .to_owned(),
     ];
-    Subsection::of_table(
-        format!("Wake-ups by how long the waiter slept, {}", scale.unit.sign()),
-        table,
-        notes,
-    )
+    let title = format!("Wake-ups by how long the waiter slept, {}", scale.unit.sign());
+    Subsection::of_table(title, table, notes)
 }
 
 fn held(row: &Row) -> String {
@@ -126,17 +111,13 @@ fn entered(row: &Row) -> String {
         let sum = sums.entry(name).or_default();
         *sum = sum.saturating_add(*entries);
     }
-    // The harness wakes nobody: what was entered while it made its calls is of no wake.
-    if row.is_harness() {
-        return "-".to_owned();
-    }
     let seen = row.variant.tally().seen.max(1) as f64;
     let shown: Vec<String> = sums
         .into_iter()
         .filter(|(_, entries)| *entries > 0)
         .map(|(name, entries)| format!("{name} {:.2}", entries as f64 / seen))
         .collect();
-    if shown.is_empty() { "-".to_owned() } else { shown.join(", ") }
+    if shown.is_empty() { dash() } else { shown.join(", ") }
 }
 
 /// What a longer sleep costs, and what holding idle states off buys, in words.
@@ -157,19 +138,18 @@ fn verdicts(result: &ResultFile, Found { slept, held, .. }: &Found) -> Vec<Strin
             Standing::Slower | Standing::Faster => None,
         },
     };
-    let ps = |ns: f64| time(ns * 1e3);
     let longer = slept.iter().map(|Slept { subject, short_ns, long_ns, ratio }| {
         let said = open(*ratio)
             .unwrap_or_else(|| ratio.map_or_else(String::new, |ratio| multiple(ratio, " times as long")));
         let [short, long] = alike([short_ns.1, long_ns.1].map(|ns| ns * 1e3));
         format!(
             "{subject}: {short} after a sleep of {}, {long} after one of {}: {said}.",
-            ps(short_ns.0 as f64),
-            ps(long_ns.0 as f64)
+            time_ns(short_ns.0 as f64),
+            time_ns(long_ns.0 as f64)
         )
     });
     let bought = held.iter().map(|Held { subject, gap_ns, as_is_ns, held_ns, ratio }| {
-        let gap = ps(*gap_ns as f64);
+        let gap = time_ns(*gap_ns as f64);
         let by = (as_is_ns - held_ns).abs();
         let [without, with, by] = alike([*as_is_ns, *held_ns, by].map(|ns| ns * 1e3));
         if let Some(open) = open(*ratio) {
@@ -196,7 +176,7 @@ fn knob(machine: &Machine) -> String {
     match driver {
         Some("haltpoll") => {
             let now =
-                guest_halt_poll_ns.map_or_else(String::new, |ns| format!(" (now {})", time(ns as f64 * 1e3)));
+                guest_halt_poll_ns.map_or_else(String::new, |ns| format!(" (now {})", time_ns(ns as f64)));
             format!(
                 "Knob: /sys/module/haltpoll/parameters/guest_halt_poll_ns{now}: the guest looks so \
                  long before it halts, and spends that CPU time; {host}."
@@ -270,15 +250,12 @@ fn hidden(machine: &Machine, figures: &Figures) -> Vec<String> {
         lines.push("No entry of an idle state was counted, so no wake-up can be put down to one.".to_owned());
     }
     match (power.guest_halt_poll_ns, power.kvm_halt_poll_ns) {
-        (Some(ns), _) => lines.push(format!(
-            "As a guest it polls up to {} before it halts \
-            (haltpoll).",
-            time(ns as f64 * 1e3)
-        )),
+        (Some(ns), _) => lines
+            .push(format!("As a guest it polls up to {} before it halts (haltpoll).", time_ns(ns as f64))),
         (None, Some(ns)) => lines.push(format!(
             "As a host of guests it polls up to {} for a halted one (kvm.halt_poll_ns); for its \
              own programs that means nothing.",
-            time(ns as f64 * 1e3)
+            time_ns(ns as f64)
         )),
         (None, None) if machine.virtualisation.guest => lines.push(
             "Halt polling is not visible: on the host see /sys/module/kvm/parameters/halt_poll_ns; \
@@ -296,68 +273,7 @@ mod tests {
     use crate::sample;
     use crate::style::Style;
     use crate::subsection::text;
-    use doorbell_results::configuration::{Configuration, Pattern};
-    use doorbell_results::record::Record;
-
-    fn record(gap_ns: u64, limit: Option<u32>, block: u32, ps: u64) -> Record {
-        let configuration = Configuration {
-            pattern: Pattern::OneWay { gap_ns },
-            latency_limit_us: limit,
-            ..sample::configuration("futex")
-        };
-        let mut record = sample::record(&configuration, block, &[ps; 20]);
-        record.environment.idle_entries =
-            [("C6".to_owned(), if limit.is_none() && gap_ns > 1_000_000 { 20 } else { 0 })].into();
-        record
-    }
-
-    fn told(held_ps: u64, states: bool) -> String {
-        let records = (0..6).flat_map(|block| {
-            let drift = u64::from(block) * 100_000;
-            [
-                record(10_000, None, block, 8_000_000 + drift),
-                record(100_000_000, None, block, 60_000_000 + drift),
-                record(100_000_000, Some(0), block, held_ps + drift),
-            ]
-        });
-        let mut result = sample::result("idle", records.collect());
-        result.machine.power = Default::default();
-        result.machine.virtualisation = Default::default();
-        if states {
-            result.machine.power.idle_states = vec![doorbell_results::machine::power::IdleState {
-                name: "C6".into(),
-                exit_latency_us: Some(133),
-                target_residency_us: Some(600),
-                enabled: "0-1".parse().unwrap(),
-            }];
-            result.machine.power.idle_driver = Some("intel_idle".into());
-        }
-        let text = text(&subsections(&result, &Figures::of(&result)), &Style { width: 240, ..Style::PLAIN });
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
-    }
-
-    #[test]
-    fn a_longer_sleep_stands_beside_the_state_it_entered_and_what_holding_it_off_saves() {
-        let text = told(9_000_000, true);
-        for words in [
-            "C6 1.00",
-            "held at 0 us",
-            "7.31 times as long (5.83 to 9.15)",
-            "saves 51 us of a wake-up after 100 ms",
-            "C6 (133 us to leave)",
-            "Knob: hold /dev/cpu_dma_latency open at 0, cpupower idle-set -D 0, or boot with \
-             intel_idle.max_cstate=1: spares up to 133 us (C6)",
-        ] {
-            assert!(text.contains(words), "{words}: {text}");
-        }
-    }
-
-    #[test]
-    fn where_both_are_the_same_no_difference_is_claimed_and_what_is_hidden_is_told() {
-        let text = told(60_100_000, false);
-        assert!(text.contains("the same within") || text.contains("inconclusive, it could be"), "{text}");
-        assert!(text.contains("bare halt"), "{text}");
-    }
+    use doorbell_results::configuration::Pattern;
 
     /// A verdict that was open named nothing to turn.
     #[test]
@@ -378,7 +294,8 @@ mod tests {
             let said = with(driver, guest, polled);
             assert!(words.iter().all(|word| said.contains(word)), "{driver:?}: {said}");
         }
-        let mut result = sample::result("idle", vec![record(10_000, None, 0, 8_000_000)]);
+        let sleep = sample::with("futex", Pattern::OneWay { gap_ns: 10_000 });
+        let mut result = sample::result("idle", vec![sample::record(&sleep, 0, &[8_000_000; 20])]);
         result.machine.virtualisation.guest = true;
         let first = text(&Sleeps.answer(&result, &Figures::of(&result)), &Style::PLAIN);
         let at = first.lines().position(|line| line.starts_with("Knob:"));

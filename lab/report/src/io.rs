@@ -3,10 +3,10 @@
 //! device counted, and what polling buys.
 
 use super::axis::{self, Axis};
-use super::columns::Columns;
-use super::figures::{Distribution, Figures, Row};
+use super::columns::{Columns, dash};
+use super::figures::{Figures, Having, Row};
 use super::section::Section;
-use super::subsection::{Subsection, nothing};
+use super::subsection::Subsection;
 use super::table::{number, word};
 use super::unit::{Scale, alike, count, plain, time};
 use crate::wording::sentence;
@@ -27,59 +27,45 @@ impl Section for Transfers {
         "transfers"
     }
     fn subsections(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-        subsections(result, figures)
+        let tables = DIRECTIONS.into_iter().filter_map(|direction| transfers(figures, direction));
+        let proofs = Subsection::of_lines("The device", proofs(figures));
+        tables.chain(devices(figures)).chain(buys(result, figures)).chain(proofs).collect()
     }
     fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-        let buys = if result.emulated() { Vec::new() } else { bargains(figures) };
-        let mut tables: Vec<Subsection> =
-            DIRECTIONS.into_iter().filter_map(|direction| transfers(figures, direction)).collect();
-        tables.iter_mut().for_each(|told| told.lead.clear());
-        tables.extend(devices(figures));
-        Subsection::of_lines("Poll or wait", buys).into_iter().chain(tables).collect()
+        let tables = DIRECTIONS.into_iter().filter_map(|direction| transfers(figures, direction));
+        let tables = tables.map(|told| Subsection { lead: Vec::new(), ..told });
+        buys(result, figures).into_iter().chain(tables).chain(devices(figures)).collect()
     }
     fn tells(&self, name: &str) -> bool {
         [INTERRUPTS, CPU, THREAD_CPU, BREAK_EVEN].contains(&name)
     }
 }
 
-/// Everything about a run of transfers.
-pub fn subsections(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-    if figures.rows.is_empty() {
-        return nothing();
-    }
-    let mut told: Vec<Subsection> =
-        DIRECTIONS.into_iter().filter_map(|direction| transfers(figures, direction)).collect();
-    told.extend(devices(figures));
-    // What polling buys is a time, and an emulator's times are no machine's.
-    if !result.emulated() {
-        told.extend(Subsection::of_lines("Poll or wait", bargains(figures)));
-    }
-    told.extend(Subsection::of_lines("The device", proofs(figures)));
-    told
+/// What polling buys is a time, and an emulator's times are no machine's.
+fn buys(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
+    Subsection::of_lines("Poll or wait", bargains(figures)).filter(|_| !result.emulated())
 }
 
-fn rows<'a>(figures: &'a Figures, wanted: Direction) -> Vec<(&'a Row<'a>, &'a Distribution)> {
-    let same = |configuration: &Configuration| {
-        configuration.pattern.transfers().is_some_and(|(direction, _)| direction == wanted)
-    };
-    let own = figures.rows.iter().filter(|row| same(row.configuration()));
-    own.filter_map(|row| Some((row, row.series.get(&Quantity::Transfer)?))).collect()
+fn rows<'a>(figures: &'a Figures, wanted: Direction) -> Vec<Having<'a>> {
+    let direction = |row: &Row| row.configuration().pattern.transfers().map(|(direction, _)| direction);
+    let mut rows = figures.having(|_| Quantity::Transfer);
+    rows.retain(|(row, _)| direction(row) == Some(wanted));
+    rows
 }
 
 fn transfers(figures: &Figures, direction: Direction) -> Option<Subsection> {
     let rows = rows(figures, direction);
     let first = rows.first()?.0.configuration();
-    let configurations = || rows.iter().map(|(row, _)| row.configuration());
-    let axes = axis::varying(configurations());
-    let real = || rows.iter().filter(|(row, _)| !row.is_harness());
-    let scale = Scale::for_ps(real().map(|(_, series)| series.quantile(0.5) as f64));
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
+    let real = rows.iter().filter(|(row, _)| !row.is_harness());
+    let scale = Scale::for_ps(real.map(|(_, series)| series.p50_ps()));
     let percentiles = [
         (number("p50"), 0.5),
         (number("p99"), 0.99),
         (number("p99.9").keep(4), 0.999),
         (number("max").keep(3), 1.0),
     ];
-    let table = Columns::along(&axes, "engine")
+    let table = Columns::of(&rows, "engine")
         .at(percentiles, scale)
         .with(number("mean").keep(5), |(_, series)| scale.show(series.mean_ps))
         .cpu(number("CPU"), scale)
@@ -93,6 +79,7 @@ fn transfers(figures: &Figures, direction: Direction) -> Option<Subsection> {
         .filter(|axis| !axes.contains(axis))
         .filter(|axis| *axis != Axis::Load || first.load.is_some())
         .map(|axis| (if axis == Axis::Size { "block" } else { axis.name() }, axis.value(first)))
+        .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
     let notes = vec![
@@ -168,11 +155,8 @@ fn bargains(figures: &Figures) -> Vec<String> {
     told
 }
 
-fn bargain(
-    (slow, waited): &(&Row<'_>, &Distribution),
-    (quick, polled): &(&Row<'_>, &Distribution),
-) -> String {
-    let [long, short] = [waited, polled].map(|series| series.quantile(0.5) as f64);
+fn bargain((slow, waited): &Having, (quick, polled): &Having) -> String {
+    let [long, short] = [waited, polled].map(|series| series.p50_ps());
     let names = [slow, quick].map(|row| row.configuration().subject.clone());
     let saved = long - short;
     let [long_said, short_said, less] = alike([long, short, saved]);
@@ -218,9 +202,9 @@ fn bargain(
     text
 }
 
-/// A device that was waited for in both ways: what it is, the quickest that is woken by an
-/// interrupt, and the quickest that looks.
-type Device<'a> = (String, [Option<&'a Row<'a>>; 2]);
+/// A device that was waited for in both ways: what it is, by which quantity, the quickest that is
+/// woken by an interrupt, and the quickest that looks.
+type Device<'a> = (String, Quantity, [Option<&'a Row<'a>>; 2]);
 
 /// What a configuration waits for, as it stands in the table of devices, and by which quantity.
 fn waited_for(one: &Configuration) -> Option<(String, Quantity)> {
@@ -240,38 +224,35 @@ fn devices(figures: &Figures) -> Option<Subsection> {
         Some(noticed) => noticed == Noticed::ByPolling,
         None => row.configuration().wait == WaitPolicy::Spin,
     };
-    let mut rows: Vec<(Device<'_>, Quantity)> = Vec::new();
+    let mut rows: Vec<Device<'_>> = Vec::new();
     for row in figures.rows.iter().filter(|row| !row.is_harness()) {
         let Some((name, quantity)) = waited_for(row.configuration()) else { continue };
         let Some(p50) = row.p50_ps(quantity) else { continue };
-        let at = rows.iter().position(|((other, _), _)| *other == name).unwrap_or_else(|| {
-            rows.push(((name, [None; 2]), quantity));
+        let at = rows.iter().position(|(other, ..)| *other == name).unwrap_or_else(|| {
+            rows.push((name, quantity, [None; 2]));
             rows.len() - 1
         });
-        let best = &mut rows[at].0.1[usize::from(polls(row))];
-        let beaten = best.and_then(|other: &Row| other.p50_ps(quantity)).is_none_or(|other| p50 < other);
-        if beaten {
+        let best = &mut rows[at].2[usize::from(polls(row))];
+        if best.and_then(|other: &Row| other.p50_ps(quantity)).is_none_or(|other| p50 < other) {
             *best = Some(row);
         }
     }
     if rows.len() < 2 {
         return None;
     }
-    let p50 = |row: &Row, quantity: Quantity| row.p50_ps(quantity);
-    let side = |row: Option<&Row>, cell: &dyn Fn(&Row) -> Option<f64>| {
-        row.and_then(cell).map_or_else(|| "-".to_owned(), time)
-    };
+    let known = |ps: Option<f64>| ps.map_or_else(dash, time);
     // Of a message the client's alone: the server is no part of the wait.
     let cpu = |row: &Row| if row.configuration().pattern.notifies() { row.waiter_ps() } else { row.cpu_ps() };
-    let mut columns =
-        Columns::none().with(word("device"), |((name, _), _): &(Device<'_>, Quantity)| name.clone());
+    let mut columns = Columns::none().with(word("device"), |(name, ..): &Device<'_>| name.clone());
     for (at, how) in ["interrupt", "polled"].into_iter().enumerate() {
         columns = columns
-            .with(word(how), move |((_, both), _)| {
-                both[at].map_or_else(|| "-".to_owned(), |row| row.configuration().subject.clone())
+            .with(word(how), move |(.., both)| {
+                both[at].map_or_else(dash, |row| row.configuration().subject.clone())
             })
-            .with(number("p50"), move |((_, both), quantity)| side(both[at], &|row| p50(row, *quantity)))
-            .with(number("CPU"), move |((_, both), _)| side(both[at], &cpu));
+            .with(number("p50"), move |(_, quantity, both)| {
+                known(both[at].and_then(|row| row.p50_ps(*quantity)))
+            })
+            .with(number("CPU"), move |(.., both)| known(both[at].and_then(cpu)));
     }
     let notes = vec![
         "The quickest of each kind; p50 of a disk is the transfer, else from the event to the \
@@ -330,24 +311,17 @@ fn device(counted: &Io) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
-    use crate::style::Style;
-    use crate::subsection::text;
+    use crate::sample::{self, figure, flat, with};
     use doorbell_results::configuration::Pattern;
-    use doorbell_results::record::{Figure, SideCounters};
+    use doorbell_results::record::SideCounters;
 
     fn record(subject: &str, ps: u64, cpu_ns: u64, interrupts: f64) -> Record {
-        let configuration = Configuration {
-            pattern: Pattern::Io { direction: Direction::Read, direct: true },
-            size: 4096,
-            ..sample::configuration(subject)
-        };
+        let reads = with(subject, Pattern::Io { direction: Direction::Read, direct: true });
+        let configuration = Configuration { size: 4096, ..reads };
         let mut record = sample::record(&configuration, 0, &[ps; 50]);
         let times = record.series.values().next().unwrap().clone();
         record.series = [(Quantity::Transfer, times)].into();
         record.sides = vec![SideCounters { system_ns: cpu_ns * 50, window_ns: 1, ..SideCounters::default() }];
-        let figure =
-            |name: &str, value| Figure { name: name.into(), value, unit: "".into(), formula: "".into() };
         record.figures = vec![figure(INTERRUPTS, interrupts)];
         if interrupts > 0.0 {
             record.figures.push(figure(BREAK_EVEN, 1e9 / cpu_ns as f64));
@@ -355,78 +329,20 @@ mod tests {
         record
     }
 
-    #[test]
-    fn what_polling_buys_stands_beside_what_it_costs() {
-        let records = vec![
-            record("io-null", 30_000, 10, 0.0),
-            record("sync", 90_000_000, 6_000, 1.0),
-            record("uring-iopoll", 84_000_000, 84_000, 0.0),
-        ];
+    fn told(records: Vec<Record>) -> String {
         let result = sample::result("io", records);
-        let text = text(&subsections(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
-        for words in [
-            "6.03 us less, 7 %",
-            "78 us more CPU time",
-            "12.9 ns for each ns saved",
-            "from 167,000 transfers/s on",
-            "(the harness itself)",
-        ] {
-            assert!(text.contains(words), "{words}:\n{text}");
-        }
-    }
-
-    #[test]
-    fn disk_network_and_gpu_stand_beside_each_other_polled_and_by_interrupt() {
-        let wakes = |subject: &str, pattern, wait, ps| {
-            let configuration = Configuration { pattern, wait, ..sample::configuration(subject) };
-            let mut record = sample::record(&configuration, 0, &[ps; 50]);
-            let times = record.series.values().next().unwrap().clone();
-            record.series = [(Quantity::Wake, times)].into();
-            record
-        };
-        let message = Pattern::OneWay { gap_ns: 5_000_000 };
-        let kernel = Pattern::Gpu { kernel_ns: 100_000, up_to_ns: None, gap_ns: 0, streams: 1 };
-        let records = vec![
-            record("sync", 90_000_000, 6_000, 1.0),
-            record("uring-iopoll", 84_000_000, 84_000, 0.0),
-            wakes("tcp", message, WaitPolicy::Block, 85_000_000),
-            wakes("tcp", message, WaitPolicy::Spin, 28_000_000),
-            wakes("gpu-stream-block", kernel, WaitPolicy::Block, 44_000_000),
-            wakes("gpu-event-block", kernel, WaitPolicy::Block, 37_000_000),
-            wakes("gpu-stream-spin", kernel, WaitPolicy::Block, 2_900_000),
-        ];
-        let result = sample::result("io", records);
-        let text = text(&subsections(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
-        let table = text.split("Poll or interrupt, by device").nth(1).expect(&text);
-        let rows: Vec<Vec<&str>> =
-            table.lines().map(|line| line.split("  ").map(str::trim).collect()).collect();
-        for (device, cells) in [
-            ("disk, read of 4,096 B", ["sync", "90 us", "uring-iopoll", "84 us"]),
-            ("network, message over tcp", ["tcp", "85 us", "tcp", "28 us"]),
-            ("GPU, after a kernel of 100 us", ["gpu-event-block", "37 us", "gpu-stream-spin", "2.9 us"]),
-        ] {
-            let row = rows.iter().find(|row| row[0] == device).unwrap_or_else(|| panic!("{device}: {text}"));
-            for cell in cells {
-                assert!(row.contains(&cell), "{cell} in {row:?}");
-            }
-        }
+        flat(&Transfers.subsections(&result, &Figures::of(&result)))
     }
 
     /// It took "no more CPU time: 0 ns".
     #[test]
-    fn where_no_cpu_time_was_counted_none_is_told() {
-        let mut records =
-            vec![record("sync", 90_000_000, 6_000, 1.0), record("uring-iopoll", 84_000_000, 1, 0.0)];
-        records[1].sides.clear();
-        let result = sample::result("io", records);
-        let text = text(&subsections(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+    fn of_what_was_not_counted_or_not_polled_nothing_is_told() {
+        let sync = || record("sync", 90_000_000, 6_000, 1.0);
+        let mut uncounted = record("uring-iopoll", 84_000_000, 1, 0.0);
+        uncounted.sides.clear();
+        let text = told(vec![sync(), uncounted]);
         assert!(text.contains("6.03 us less") && !text.contains("CPU time: 0"), "{text}");
-    }
-
-    #[test]
-    fn a_run_in_which_nothing_polled_says_that_it_cannot_tell() {
-        let result = sample::result("io", vec![record("sync", 90_000_000, 6_000, 1.0)]);
-        let text = text(&subsections(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        let text = told(vec![sync()]);
         assert!(text.contains("cannot be decided here"), "{text}");
     }
 }

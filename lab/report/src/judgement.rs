@@ -47,20 +47,17 @@ impl Answer {
 /// Why a result cannot answer a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
-    /// It has no trials of the kind.
     #[error(
         "this result has no trials one way with a gap and without a time-out: `doorbell spin -o \
          FILE` writes some, and so does `doorbell ping --gap 10us,1ms --wait \
          block,spin,spin-then-block=12us`"
     )]
     NoSpinning,
-    /// It has no trials of the kind.
     #[error(
         "this result has no wake-ups one way: `doorbell gate -o FILE` measures some, and so does \
          `doorbell ping --gap 1ms`"
     )]
     NoWakes,
-    /// The baseline is another machine's.
     #[error("{0}; their times have nothing in common: take a baseline on this machine")]
     Apart(String),
     /// The sides of the two inherited unlike things.
@@ -69,16 +66,13 @@ pub enum NoAnswer {
          and timer slack back itself, where this user may)"
     )]
     Unlike(String),
-    /// The baseline is not at hand.
     #[error("it was held against {0}: name that file as well")]
     NoBaseline(String),
-    /// The question is another build's.
     #[error(
         "its question, '{0}', is none of this version's: read it with the version that wrote it, \
          or a later one"
     )]
     Unknown(String),
-    /// A need that this build does not know.
     #[error("{0}")]
     UnknownNeed(String),
 }
@@ -248,6 +242,11 @@ mod tests {
         result
     }
 
+    fn against(baseline: Baseline) -> Question {
+        let conditions = vec![condition("p50>+5%").unwrap()];
+        Question::Check(Check { baseline, more: Vec::new(), conditions })
+    }
+
     fn title(told: &[Subsection]) -> &str {
         told.first().map_or("", |subsection| &subsection.title)
     }
@@ -269,8 +268,7 @@ mod tests {
         assert!(failed.reason.starts_with("FAIL  p99.9"), "{failed:?}");
 
         let baseline = Baseline::of("main.json".to_owned(), &result(None));
-        let check = Check { baseline, more: Vec::new(), conditions: vec![condition("p50>+5%").unwrap()] };
-        let unanswered = verdict(&result(Some(Question::Check(check))), &[]);
+        let unanswered = verdict(&result(Some(against(baseline))), &[]);
         assert_eq!(unanswered.status, Status::Inconclusive);
         assert!(unanswered.reason.contains("held against made up (main.json)"), "{unanswered:?}");
 
@@ -294,12 +292,7 @@ mod tests {
         let mut baseline = result(None);
         baseline.started_at_unix_ns -= 1;
         baseline.machine.processor.model_name = Some("EPYC".to_owned());
-        let check = Check {
-            baseline: Baseline::of("main.json".to_owned(), &baseline),
-            more: Vec::new(),
-            conditions: vec![condition("p50>+5%").unwrap()],
-        };
-        let mut candidate = result(Some(Question::Check(check)));
+        let mut candidate = result(Some(against(Baseline::of("main.json".to_owned(), &baseline))));
         candidate.machine.processor.model_name = Some("Xeon".to_owned());
         candidate.machine.findings.push(doorbell_results::machine::doctor::Finding {
             name: "quota".to_owned(),
@@ -352,12 +345,7 @@ mod tests {
     fn a_check_is_held_against_its_baseline_if_that_is_there_whatever_its_file_is_called_by_now() {
         let mut baseline = result(None);
         baseline.started_at_unix_ns -= 1;
-        let check = Check {
-            baseline: Baseline::of("main.json".to_owned(), &baseline),
-            more: Vec::new(),
-            conditions: vec![condition("p50>+5%").unwrap()],
-        };
-        let checked = result(Some(Question::Check(check)));
+        let checked = result(Some(against(Baseline::of("main.json".to_owned(), &baseline))));
         for others in [&[] as &[&ResultFile], &[&checked]] {
             let alone = answered(&checked, others);
             assert!(alone[0].lead[0].contains("held against made up (main.json)"), "{alone:?}");

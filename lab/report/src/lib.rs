@@ -76,3 +76,5 @@ pub mod survey;
 
 #[cfg(test)]
 mod sample;
+#[cfg(test)]
+mod views;

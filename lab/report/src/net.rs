@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell io --net`: latency, CPU time and requests by event.
 
-use super::axis;
 use super::columns::Columns;
-use super::figures::{Distribution, Figures, Row};
+use super::figures::{Figures, Row};
 use super::row_comparison::{interval, is_open};
 use super::section::Section;
 use super::sentence::Sentence;
-use super::subsection::{Subsection, nothing};
+use super::subsection::Subsection;
 use super::table::number;
-use super::unit::{Scale, alike, plain, time};
+use super::unit::{Scale, alike, plain, time, time_ns};
 use crate::wording::sentence;
 use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::figure::request::{HELPER, REQUESTS};
@@ -25,7 +24,7 @@ impl Section for Messages {
         "messages"
     }
     fn subsections(&self, _: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-        subsections(figures)
+        messages(figures).into_iter().collect()
     }
     fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         let said = break_evens(figures);
@@ -38,22 +37,15 @@ impl Section for Messages {
     }
 }
 
-/// Everything about a run of messages.
-pub fn subsections(figures: &Figures) -> Vec<Subsection> {
-    let waits = |row: &Row| if row.is_harness() { Quantity::Notify } else { Quantity::Wake };
-    let rows: Vec<(&Row, &Distribution)> =
-        figures.rows.iter().filter_map(|row| Some((row, row.series.get(&waits(row))?))).collect();
-    if rows.is_empty() {
-        return nothing();
-    }
-    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
+fn messages(figures: &Figures) -> Option<Subsection> {
+    let rows = figures.having(|row| if row.is_harness() { Quantity::Notify } else { Quantity::Wake });
     let real = rows.iter().filter(|(row, _)| !row.is_harness());
-    let scale = Scale::for_ps(real.map(|(_, series)| series.quantile(0.5) as f64));
-    let table = Columns::along(&axes, "way")
+    let scale = Scale::for_ps(real.map(|(_, series)| series.p50_ps()));
+    let table = Columns::of(&rows, "way")
         .at([(number("p50"), 0.5), (number("p99").keep(6), 0.99), (number("max").keep(4), 1.0)], scale)
         .with(number("client's CPU").keep(9), |(row, _)| scale.known(row.waiter_ps()))
-        .with(number("the call").keep(5), |(row, _)| scale.known(row.p50_ps(Quantity::Notify)))
-        .figure(number("server's thread").keep(7), HELPER, |ns| scale.show(ns * 1e3))
+        .p50(number("the call").keep(5), Quantity::Notify, scale)
+        .figure(number("server's thread").keep(7), HELPER, |ns| scale.show_ns(ns))
         .figure(number("requests").keep(8), REQUESTS, |requests| format!("{requests:.2}"))
         .by_block(number("p50 by block").keep(1), scale)
         .samples(number("events").keep(3))
@@ -67,7 +59,7 @@ pub fn subsections(figures: &Figures) -> Vec<Subsection> {
             .to_owned(),
     ];
     let title = format!("Waiting for a message over loopback, {}", scale.unit.sign());
-    Subsection::of_table(title, table, notes).into_iter().collect()
+    Subsection::of_table(title, table, notes)
 }
 
 /// From which rate on a client that looks all the time costs less CPU
@@ -114,11 +106,7 @@ fn break_evens(figures: &Figures) -> Vec<Sentence> {
 }
 
 fn name(row: &Row) -> String {
-    format!(
-        "{} every {}",
-        row.configuration().subject,
-        time(row.configuration().pattern.gap_ns() as f64 * 1e3)
-    )
+    format!("{} every {}", row.configuration().subject, time_ns(row.configuration().pattern.gap_ns() as f64))
 }
 
 /// A client that only looks takes a whole CPU, one that sleeps its CPU time for each message: what
@@ -142,68 +130,4 @@ fn rate(sleeping: &Row) -> Option<String> {
         time(sleeping.waiter_ps()?),
         plain(1e12 / sleeping.waiter_ps()?)
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sample;
-    use crate::style::Style;
-    use crate::subsection::text;
-    use doorbell_results::configuration::{Configuration, Pattern};
-    use doorbell_results::record::{Figure, Record};
-
-    /// Question thirteen: poll, hybrid or interrupt. The tables had
-    /// all that decides it, and no line that did.
-    #[test]
-    fn the_first_lines_say_from_which_rate_on_a_client_that_looks_costs_less() {
-        let way = |wait| Configuration {
-            pattern: Pattern::OneWay { gap_ns: 5_000_000 },
-            wait,
-            ..sample::configuration("tcp")
-        };
-        let of = |wait, ps: u64, cpu_ns: u64| {
-            (0..8_u32).map(move |block| {
-                let mut record = sample::record(&way(wait), block, &[ps + u64::from(block) * 1_000; 20]);
-                for side in &mut record.sides {
-                    (side.user_ns, side.system_ns) = (0, cpu_ns * 20);
-                }
-                record
-            })
-        };
-        let sleeping = of(WaitPolicy::Block, 20_000_000, 25_000);
-        let both = sleeping.clone().chain(of(WaitPolicy::Spin, 1_000_000, 5_000_000)).collect();
-        for (records, words) in [
-            (both, ["tcp every 5 ms: looking takes 1 µs and sleeping 20 µs", "from 40,000 messages/s on"]),
-            (
-                sleeping.collect(),
-                ["tcp every 5 ms: Break-even: a client that sleeps takes 25 µs", "from 40,000"],
-            ),
-        ] {
-            let result = sample::result("net", records);
-            let style = Style { width: 240, unicode: true, ..Style::PLAIN };
-            let first = text(&Messages.answer(&result, &Figures::of(&result)), &style);
-            let head: Vec<&str> = first.lines().take(6).flat_map(str::split_whitespace).collect();
-            let head = head.join(" ");
-            assert!(words.iter().all(|words| head.contains(words)), "{first}");
-        }
-    }
-
-    #[test]
-    fn a_way_stands_with_its_clients_cpu_its_servers_thread_and_its_requests() {
-        let configuration = Configuration {
-            pattern: Pattern::OneWay { gap_ns: 5_000_000 },
-            ..sample::configuration("http-long-poll")
-        };
-        let mut record: Record = sample::record(&configuration, 0, &[50_000_000; 20]);
-        let figure =
-            |name: &str, value| Figure { name: name.into(), value, unit: "".into(), formula: "".into() };
-        record.figures = vec![figure(REQUESTS, 1.05), figure(HELPER, 9_000.0)];
-        let result = sample::result("net", vec![record]);
-        let text = text(&subsections(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
-        let line = text.lines().find(|line| line.starts_with("http-long-poll")).unwrap();
-        for word in ["50.0", "2.50", "9.00", "1.05", "20"] {
-            assert!(line.split_whitespace().any(|own| own == word), "{word}:\n{text}");
-        }
-    }
 }

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What became of the notifications, counted by sequence number.
 
-use super::axis;
 use super::columns::{Columns, dash};
 use super::figures::{Figures, Row};
-use super::style::Style;
-use super::table::{number, word};
+use super::subsection::Subsection;
+use super::table::number;
 use super::unit::count;
-use crate::wording::shown;
 use doorbell_results::configuration::Timing;
 use doorbell_results::record::Tally;
 
 /// What became of the notifications, by sequence number: a table of
 /// the variants where something happened them.
-pub fn text(figures: &Figures, style: &Style) -> String {
-    let tallies: Vec<(&Row, Tally)> = figures
+pub fn subsection(figures: &Figures) -> Option<Subsection> {
+    let mut tallies: Vec<(&Row, Tally)> = figures
         .rows
         .iter()
         .filter(|row| row.configuration().pattern.notifies())
@@ -22,7 +20,7 @@ pub fn text(figures: &Figures, style: &Style) -> String {
         .filter(|(_, tally)| tally.sent > 0)
         .collect();
     if tallies.is_empty() {
-        return String::new();
+        return None;
     }
     let happened = |kind: &Irregularity| tallies.iter().any(|(_, tally)| (kind.of)(tally) > 0);
     let (some, none): (Vec<&Irregularity>, Vec<&Irregularity>) =
@@ -33,22 +31,13 @@ pub fn text(figures: &Figures, style: &Style) -> String {
         let names: Vec<&str> = none.iter().map(|kind| kind.name).collect();
         line.push_str(&format!("; none {}", names.join(", none ")));
     }
-    let mut out = format!("\n{}", style.wrap(&format!("{line}."), 0));
-
-    let told: Vec<(&Row, Tally)> = tallies
-        .iter()
-        .copied()
-        .filter(|(row, tally)| blocked(row) || some.iter().any(|kind| (kind.of)(tally) > 0))
-        .collect();
-    if told.is_empty() {
-        return out;
+    tallies.retain(|(row, tally)| blocked(row) || some.iter().any(|kind| (kind.of)(tally) > 0));
+    let mut lead = vec![format!("{line}.")];
+    if !tallies.is_empty() {
+        lead.extend(some.iter().map(|kind| format!("{}: {}.", kind.name, kind.meaning)));
     }
-    let table = counts(&told, &some).table(&told);
-    for kind in &some {
-        out.push_str(&style.wrap(&format!("{}: {}.", kind.name, kind.meaning), 0));
-    }
-    out.push_str(&table.render(style));
-    out
+    let table = counts(&tallies, &some).table(&tallies);
+    Some(Subsection { lead, table: Some(table).filter(|table| !table.is_empty()), ..Subsection::default() })
 }
 
 fn blocked(row: &Row) -> bool {
@@ -56,17 +45,13 @@ fn blocked(row: &Row) -> bool {
 }
 
 /// What every form of the table of notifications has, with a column for each of `kinds`.
-pub(super) fn counts<'a>(
-    rows: &[(&Row, Tally)],
+pub(super) fn counts<'a, 'row>(
+    rows: &[(&'row Row<'row>, Tally)],
     kinds: &[&'static Irregularity],
-) -> Columns<'a, (&'a Row<'a>, Tally)> {
-    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
+) -> Columns<'a, (&'row Row<'row>, Tally)> {
     let kinds = kinds.iter().map(|kind| (number(kind.name), kind.of));
-    Columns::none()
-        .each(axes.into_iter().map(|axis| (word(axis.name()), axis)), |(row, _): &(&Row, Tally), axis| {
-            shown(*axis, row)
-        })
-        .with(number("sent"), |(_, tally)| count(tally.sent))
+    Columns::of(rows, "mechanism")
+        .with(number("sent"), |(_, tally): &(&Row, Tally)| count(tally.sent))
         .each(kinds, |(_, tally), of| count(of(tally)))
         .with(number("late share"), |(_, tally)| share(tally.late, tally.seen))
         .with(number("proven asleep"), |(row, tally)| {

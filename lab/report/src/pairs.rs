@@ -44,7 +44,7 @@ fn by_cpus<'result>(
             rest.push(row);
             continue;
         };
-        let pair = Pair { from, to, p50_ps: series.quantile(0.5) as f64, count: series.count };
+        let pair = Pair { from, to, p50_ps: series.p50_ps(), count: series.count };
         let subject = row.configuration().subject.as_str();
         let known = found.iter().position(|(known, _)| *known == subject).unwrap_or_else(|| {
             found.push((subject, BTreeMap::new()));

@@ -3,10 +3,11 @@
 
 use super::answer::could_be;
 use super::axis::relation;
+use super::columns::{Columns, dash};
 use super::figures::percentile;
 use super::subsection::Subsection;
-use super::table::{Table, number, word};
-use super::unit::{Scale, alike, count, plain, time};
+use super::table::{number, word};
+use super::unit::{Scale, alike, count, time, time_ns};
 use crate::wording::{counted, multiple};
 use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::question::{By, Pick, Shape};
@@ -26,10 +27,10 @@ pub fn subsections(picked: &Picked, question: &Pick) -> Vec<Subsection> {
             they get in each other's way was not measured.";
         lead.push(note.to_owned());
     }
-    let mut out = Table::new(vec![word("not a candidate"), word("why")]);
-    for (subject, why) in &picked.out {
-        out.row(vec![subject.clone(), why.to_string()]);
-    }
+    let out = Columns::none()
+        .with(word("not a candidate"), |(subject, _): &(String, Unfit)| subject.clone())
+        .with(word("why"), |(_, why)| why.to_string())
+        .table(&picked.out);
     let title = format!("Left out: {}", counted(picked.out.len() as u64, "mechanism"));
     let told = Subsection { title: verdict(picked, question), lead, ..Subsection::default() };
     let out = Subsection::of_table(title, out, Vec::new()).map(Subsection::aside);
@@ -59,7 +60,7 @@ pub fn verdict(picked: &Picked, question: &Pick) -> String {
             By::P50 => ranked.figures_ps[0],
             By::P99 => ranked.figures_ps[1],
         };
-        let cpu = ranked.cpu_ns.map_or_else(String::new, |cpu| format!(" and {} of CPU", time(cpu * 1e3)));
+        let cpu = ranked.cpu_ns.map_or_else(String::new, |cpu| format!(" and {} of CPU", time_ns(cpu)));
         format!("{} {}{by}{cpu}", time(ps as f64), measured(picked))
     };
     let behind = |ranked: &Ranked| {
@@ -187,8 +188,8 @@ fn wait(ranked: &Ranked) -> String {
     match ranked.wait {
         WaitPolicy::Block => "sleeps".to_owned(),
         WaitPolicy::Spin => "spins".to_owned(),
-        WaitPolicy::SpinThenBlock { spin_ns } => format!("spins {}", time(spin_ns as f64 * 1e3)),
-        WaitPolicy::Timeout { timeout_ns } => format!("until {}", time(timeout_ns as f64 * 1e3)),
+        WaitPolicy::SpinThenBlock { spin_ns } => format!("spins {}", time_ns(spin_ns as f64)),
+        WaitPolicy::Timeout { timeout_ns } => format!("until {}", time_ns(timeout_ns as f64)),
     }
 }
 
@@ -198,10 +199,10 @@ fn way(ranked: &Ranked) -> String {
         WaitPolicy::Block => String::new(),
         WaitPolicy::Spin => " that spins".to_owned(),
         WaitPolicy::SpinThenBlock { spin_ns } => {
-            format!(" that spins {} before it sleeps", time(spin_ns as f64 * 1e3))
+            format!(" that spins {} before it sleeps", time_ns(spin_ns as f64))
         }
         WaitPolicy::Timeout { timeout_ns } => {
-            format!(" with a time-out of {}", time(timeout_ns as f64 * 1e3))
+            format!(" with a time-out of {}", time_ns(timeout_ns as f64))
         }
     };
     format!("{}{wait}, {}", ranked.subject, relation(&ranked.placement.relation))
@@ -223,53 +224,42 @@ fn table(picked: &Picked, question: &Pick) -> Option<Subsection> {
         return None;
     }
     let scale = Scale::for_ps(picked.ranked.iter().map(|ranked| ranked.figures_ps[0] as f64));
-    let sign = scale.unit.sign();
     let goes_by = match question.by {
         By::P50 => "p50 behind",
         By::P99 => "p99 behind",
     };
     // Of wake-ups as they come these are chosen together, and else all are alike in them.
     let together = question.traffic.is_some();
-    let mut columns = vec![word("mechanism")];
-    columns.extend(["wait", "placement"].into_iter().filter(|_| together).map(word));
-    columns.extend([
-        number("p50"),
-        number("p99"),
-        number("p99.9").keep(4),
-        number("CPU"),
-        number(goes_by).keep(5),
-        number("lost or late").keep(1),
-        number("trials").keep(2),
-        number("count").keep(3),
-    ]);
-    let mut table = Table::new(columns);
-    for (place, ranked) in picked.ranked.iter().enumerate() {
-        let behind = match ranked.behind {
-            _ if place == 0 => "best".to_owned(),
+    let figures =
+        [(number("p50"), (0, 0.5)), (number("p99"), (1, 0.99)), (number("p99.9").keep(4), (2, 0.999))];
+    let best = picked.ranked.first();
+    let mut table = Columns::none()
+        .with(word("mechanism"), |ranked: &Ranked| ranked.subject.clone())
+        .with_if(together, word("wait"), wait)
+        .with_if(together, word("placement"), |ranked| relation(&ranked.placement.relation))
+        .each(figures, |ranked, (place, q)| {
+            percentile(ranked.figures_ps[*place] as f64, *q, ranked.count, scale)
+        })
+        .with(number("CPU"), |ranked| ranked.cpu_ns.map_or_else(dash, |ns| scale.show_ns(ns)))
+        .with(number(goes_by).keep(5), |ranked| match ranked.behind {
+            _ if best.is_some_and(|best| std::ptr::eq(best, ranked)) => "best".to_owned(),
             Some(ratio) => {
                 let alike = if ranked.standing == Standing::Slower { "" } else { "= " };
-                let [estimate, low, high] = [ratio.estimate, ratio.low, ratio.high].map(plain);
-                format!("{alike}{estimate} ({low} to {high})")
+                format!("{alike}{}", multiple(ratio, ""))
             }
             None => "= inconclusive".to_owned(),
-        };
-        let mut line = vec![ranked.subject.clone()];
-        if together {
-            line.extend([wait(ranked), relation(&ranked.placement.relation)]);
-        }
-        let at = ranked.figures_ps.iter().zip([0.5, 0.99, 0.999]);
-        line.extend(at.map(|(ps, q)| percentile(*ps as f64, q, ranked.count, scale)));
-        line.push(ranked.cpu_ns.map_or_else(|| "-".to_owned(), |cpu| scale.show(cpu * 1e3)));
-        line.extend([behind, count(ranked.missed), count(ranked.trials[0] as u64), count(ranked.count)]);
-        table.row(line);
-    }
+        })
+        .with(number("lost or late").keep(1), |ranked| count(ranked.missed))
+        .with(number("trials").keep(2), |ranked| count(ranked.trials[0] as u64))
+        .with(number("count").keep(3), |ranked| count(ranked.count))
+        .table(&picked.ranked);
     if let Some(harness) = picked.harness_ns {
         let mut line = vec![String::new(); if together { 3 } else { 1 }];
         line[0] = "null (the harness itself)".to_owned();
-        line.push(scale.show(harness * 1e3));
+        line.push(scale.show_ns(harness));
         table.row(line);
     }
-    Subsection::of_table(format!("Ranked, {sign}"), table, vec![note(picked)])
+    Subsection::of_table(format!("Ranked, {}", scale.unit.sign()), table, vec![note(picked)])
 }
 
 fn note(picked: &Picked) -> String {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One chart as a file of its own: for a README, a slide, a mail.
 
-use super::chart::{Curve, placements, ranges};
+use super::chart::{placements, ranges};
 use super::figures::{self, Figures};
 use super::html::{Source, groups};
 use super::pairs::Matrix;
@@ -82,12 +82,7 @@ fn ranges_of(sources: &[Source], figures: &[Figures]) -> Option<String> {
     let items = items(sources, figures, &ids);
     let quantity = headline(figures)?;
     let all = groups::groups(&items, quantity, true);
-    let curves: Vec<Vec<Curve>> = all.iter().map(|group| group.curves(several)).collect();
-    let rows: Vec<ranges::Group> = all
-        .iter()
-        .zip(&curves)
-        .map(|(group, curves)| ranges::Group { name: group.name.clone(), curves })
-        .collect();
+    let rows: Vec<ranges::Group> = all.iter().map(|group| group.ranges(several)).collect();
     let name = figures::name(quantity);
     let title = match sources {
         [source] => title(&source.result, name),

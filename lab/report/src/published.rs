@@ -2,6 +2,7 @@
 //! The two tables of the study whose claims a run of tasks is held against, as they were printed,
 //! beside the same experiments here.
 
+use super::columns::{Columns, dash};
 use super::subsection::Subsection;
 use super::table::{Table, number};
 use super::wording::four_digits;
@@ -54,32 +55,30 @@ pub(super) fn subsections(result: &ResultFile) -> [Option<Subsection>; 2] {
 /// By coroutine and by process.
 type ByCoroutineAndProcess<'a> = [&'a dyn Fn(u32) -> Option<f64>; 2];
 
+/// A number of tasks, and what it takes as printed, on the study's queue and on one that is O(1).
+type Line = (u32, [[Option<f64>; 2]; 3]);
+
 fn table(numbers: &[u32], printed: &[[f64; 2]], here: [ByCoroutineAndProcess<'_>; 2]) -> Table {
-    let mut table = Table::new(vec![
-        number("tasks"),
-        number("printed: coroutine"),
-        number("printed: process"),
-        number("printed: times"),
-        number("its queue: coroutine"),
-        number("its queue: process"),
-        number("its queue: times"),
-        number("O(1): coroutine"),
-        number("O(1): process"),
-        number("O(1): times"),
-    ]);
-    for (tasks, printed) in numbers.iter().zip(printed) {
-        let here = here.map(|sides| sides.map(|side| side(*tasks)));
-        if here.iter().flatten().all(Option::is_none) {
-            continue;
-        }
-        let mut line = vec![tasks.to_string()];
-        for [coroutine, process] in [printed.map(Some), here[0], here[1]] {
-            let times = coroutine.zip(process).map(|(coroutine, process)| process / coroutine);
-            line.extend(
-                [coroutine, process, times].map(|value| value.map_or_else(|| "-".to_owned(), four_digits)),
-            );
-        }
-        table.row(line);
+    let line = |(tasks, printed): (&u32, &[f64; 2])| {
+        let [own, quick] = here.map(|sides| sides.map(|side| side(*tasks)));
+        (*tasks, [printed.map(Some), own, quick])
+    };
+    let mut lines: Vec<Line> = numbers.iter().zip(printed).map(line).collect();
+    lines.retain(|(_, [_, here @ ..])| here.iter().flatten().any(Option::is_some));
+    let heads = [
+        [number("printed: coroutine"), number("printed: process"), number("printed: times")],
+        [number("its queue: coroutine"), number("its queue: process"), number("its queue: times")],
+        [number("O(1): coroutine"), number("O(1): process"), number("O(1): times")],
+    ];
+    let cell = |(_, all): &Line, of: usize, what: usize| match (all[of], what) {
+        ([coroutine, process], 2) => coroutine.zip(process).map(|(coroutine, process)| process / coroutine),
+        (both, what) => both[what],
+    };
+    let mut columns = Columns::none().with(number("tasks"), |(tasks, _): &Line| tasks.to_string());
+    for (of, heads) in heads.into_iter().enumerate() {
+        columns = columns.each(heads.into_iter().zip(0..), move |line, what| {
+            cell(line, of, *what).map_or_else(dash, four_digits)
+        });
     }
-    table
+    columns.table(&lines)
 }

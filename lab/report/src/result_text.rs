@@ -44,7 +44,7 @@ pub fn judged(answer: &Answer, result: &ResultFile, detail: Detail, style: &Styl
             subsection::verdict(&answer.subsections, result, style) + "\n" + &summary(result, style)
         }
         Detail::Brief => {
-            let told: Vec<_> = answer.subsections.iter().filter(|told| !told.is_aside()).cloned().collect();
+            let told: Vec<_> = answer.subsections.iter().filter(|told| !told.aside).cloned().collect();
             let before = caution(result, style);
             let room = LINES.saturating_sub(before.lines().count());
             before + &subsection::fitted(&told, ROWS, room, style)

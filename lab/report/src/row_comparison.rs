@@ -4,7 +4,7 @@
 
 use super::answer::could_be;
 use super::axis::{self, Axis};
-use super::figures::{Distribution, Row};
+use super::figures::Having;
 use super::sentence::Sentence;
 use super::unit::{alike, time};
 use super::wording::multiple;
@@ -16,9 +16,6 @@ use doorbell_verdict::versus::{Versus, versus_of};
 use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
-
-/// A row with the figures of the quantity that is spoken of.
-pub type Having<'a> = (&'a Row<'a>, &'a Distribution);
 
 /// Pairs that are judged at the most; of more only the ends are named.
 const MOST: usize = 780;
@@ -69,15 +66,7 @@ impl Alike {
         let configurations = || rows.iter().map(|(row, _)| row.configuration());
         let axes = axis::varying(configurations());
         let values = |axis: Axis| configurations().map(|one| axis.value(one)).collect::<BTreeSet<_>>().len();
-        let apart = if values(Axis::Subject) > 1 {
-            Some(Axis::Subject)
-        } else {
-            axes.iter().copied().max_by_key(|axis| values(*axis))
-        };
-        let shared: Vec<Axis> =
-            axes.iter().copied().filter(|axis| Some(*axis) != apart && *axis != Axis::Subject).collect();
-        let names = std::iter::once(Axis::Subject).chain(apart.filter(|axis| *axis != Axis::Subject));
-        let names: Vec<Axis> = names.collect();
+        let [names, shared] = axis::groups(&axes, values);
         let mut groups: IndexMap<String, Vec<usize>> = IndexMap::new();
         for (place, (row, _)) in rows.iter().enumerate() {
             groups.entry(axis::label(row.configuration(), &shared)).or_default().push(place);
@@ -119,7 +108,7 @@ impl<'a> Judged<'a> {
     pub fn p50_ps(&self, having: &Having) -> f64 {
         let place = self.rows.iter().position(|(row, _)| std::ptr::eq(*row, having.0));
         let level = place.and_then(|place| self.versus.level_ns(place)).map(|ns| ns * 1e3);
-        level.unwrap_or_else(|| having.1.quantile(0.5) as f64)
+        level.unwrap_or_else(|| having.1.p50_ps())
     }
 
     /// What the rows say of each other: the shortest beside the longest of those that differ in one
@@ -214,8 +203,7 @@ mod tests {
         });
         let result = sample::result("uintr", records.collect());
         let figures = Figures::of(&result);
-        let rows: Vec<Having> =
-            figures.rows.iter().map(|row| (row, &row.series[&Quantity::RoundTrip])).collect();
+        let rows = figures.having(|_| Quantity::RoundTrip);
         let said = Judged::of(&rows, Quantity::RoundTrip).sentences(CONDITIONS);
         said.into_iter().map(|said| said.text).collect()
     }

@@ -5,11 +5,12 @@
 use doorbell_results::record::ResultFile;
 
 use super::axis;
+use super::columns::Columns;
 use super::extra::PrimitiveLine;
 use super::figures::Figures;
 use super::style::{Role, Style};
 use super::subsection::Subsection;
-use super::table::{Table, number, word};
+use super::table::{number, word};
 use super::unit::{Scale, count, time};
 use super::wording::{bound, counted, date, foreign};
 
@@ -44,26 +45,19 @@ pub fn head(result: &ResultFile, style: &Style) -> String {
 pub fn primitives(result: &ResultFile) -> Option<Subsection> {
     let lines = PrimitiveLine::of(result);
     let scale = Scale::for_ps(lines.iter().map(PrimitiveLine::first_ps));
-    let mut table = Table::new(vec![
-        word("primitive cost"),
-        number("first p50"),
-        number("last p50"),
-        number("lowest p50").keep(3),
-        number("highest p50").keep(4),
-        number("min").keep(2),
-        number("readings").keep(1),
-        number("count").keep(5),
-    ]);
-    for primitive in &lines {
-        let (lowest, highest) = primitive.range_ps();
-        let mut line = vec![primitive.name.replace('-', " ")];
-        line.extend(
-            [primitive.first_ps(), primitive.last_ps(), lowest, highest, primitive.min_ps]
-                .map(|ps| scale.show(ps)),
-        );
-        line.extend([primitive.medians.len() as u64, primitive.count].map(count));
-        table.row(line);
-    }
+    let medians: [(_, fn(&PrimitiveLine) -> f64); 5] = [
+        (number("first p50"), |primitive| primitive.first_ps()),
+        (number("last p50"), |primitive| primitive.last_ps()),
+        (number("lowest p50").keep(3), |primitive| primitive.range_ps().0),
+        (number("highest p50").keep(4), |primitive| primitive.range_ps().1),
+        (number("min").keep(2), |primitive| primitive.min_ps),
+    ];
+    let table = Columns::none()
+        .with(word("primitive cost"), |primitive: &PrimitiveLine| primitive.name.replace('-', " "))
+        .each(medians, |primitive, of| scale.show(of(primitive)))
+        .with(number("readings").keep(1), |primitive| count(primitive.medians.len() as u64))
+        .with(number("count").keep(5), |primitive| count(primitive.count))
+        .table(&lines);
     let title = format!("Primitive costs of this machine during the run, {}", scale.unit.sign());
     Subsection::of_table(title, table, Vec::new())
 }

@@ -1,60 +1,51 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Results made by hand, for the tests of the views.
 
-use std::collections::BTreeMap;
-
+use crate::style::Style;
+use crate::subsection::{self, Subsection};
 use crate::switch::WRITES_ALONE;
 use crate::tasks::CONTROL;
 use doorbell_results::configuration::{Configuration, Pattern, Until};
-use doorbell_results::machine::Machine;
-use doorbell_results::machine::clock::Clock;
 use doorbell_results::plan::Plan;
-use doorbell_results::record::result::{Primitive, Primitives, SCHEMA_VERSION};
 use doorbell_results::record::{
-    Environment, Histogram, Outcome, Record, ResultFile, Series, SideCounters, Tally, Warning,
+    Environment, Figure, Histogram, Record, ResultFile, Series, SideCounters, Tally, Variant, Warning, sample,
 };
 
 /// A ping-pong of `subject`, unpinned.
 pub(super) fn configuration(subject: &str) -> Configuration {
-    Configuration::new(subject, Pattern::PingPong { gap_ns: 0 }, Until::count(1000))
+    with(subject, Pattern::PingPong { gap_ns: 0 })
+}
+
+/// The same with another pattern.
+pub(super) fn with(subject: &str, pattern: Pattern) -> Configuration {
+    Configuration::new(subject, pattern, Until::count(1000))
 }
 
 /// A trial of `configuration` whose headline quantity took `times_ps`.
 pub(super) fn record(configuration: &Configuration, block: u32, times_ps: &[u64]) -> Record {
     let mut histogram = Histogram::new();
-    for &ps in times_ps {
-        histogram.record(ps);
-    }
-    let mut record = Record {
-        configuration: configuration.clone(),
-        subject: doorbell_results::record::sample::subject(configuration),
-        block,
-        attempts: 1,
-        outcome: Outcome::Done,
-        series: BTreeMap::new(),
-        figures: Vec::new(),
-        slices: Vec::new(),
-        fanout: None,
-        io: None,
-        tally: Tally { sent: times_ps.len() as u64, seen: times_ps.len() as u64, ..Tally::default() },
-        sides: ["notifier", "waiter"]
-            .map(|side| SideCounters {
-                side: side.into(),
-                cpus: vec![0, 1],
-                system_ns: 2500 * times_ps.len() as u64,
-                ..SideCounters::default()
-            })
-            .into(),
-        load: None,
-        anatomy: None,
-        environment: Environment::default(),
-        warnings: Vec::new(),
+    times_ps.iter().for_each(|ps| histogram.record(*ps));
+    let headline = Variant { configuration, records: Vec::new(), grid_ps: 0.0 }.headline();
+    let samples = times_ps.len() as u64;
+    let side = |side: &str| SideCounters {
+        side: side.into(),
+        cpus: vec![0, 1],
+        system_ns: 2500 * samples,
+        ..SideCounters::default()
     };
-    let headline =
-        doorbell_results::record::variant::Variant { configuration, records: Vec::new(), grid_ps: 0.0 }
-            .headline();
-    record.series.insert(headline, Series::from(&histogram));
-    record
+    Record {
+        series: [(headline, Series::from(&histogram))].into(),
+        figures: Vec::new(),
+        tally: Tally { sent: samples, seen: samples, ..Tally::default() },
+        sides: ["notifier", "waiter"].map(side).into(),
+        environment: Environment::default(),
+        ..sample::record(configuration.clone(), block, 16_000.0)
+    }
+}
+
+/// A figure beside the series, in nanoseconds.
+pub(super) fn figure(name: &str, value: f64) -> Figure {
+    Figure { name: name.to_owned(), value, unit: "ns".to_owned(), formula: String::new() }
 }
 
 /// A run of `experiment` with these records, its plan made of their configurations.
@@ -66,36 +57,21 @@ pub(super) fn result(experiment: &str, records: Vec<Record>) -> ResultFile {
         }
     }
     let blocks = records.iter().map(|record| record.block + 1).max().unwrap_or(1);
-    let primitive =
-        |name: &str, p50_ns, min_ns| Primitive { name: name.into(), p50_ns, min_ns, count: 10_000 };
-    let started_at_unix_ns = 1_795_293_000_000_000_000;
-    let primitives = (0..=blocks).map(|block| Primitives {
-        block,
-        at_unix_ns: started_at_unix_ns + u64::from(block) * 2_000_000_000,
-        primitives: vec![
-            primitive("clock", 12.5, 12.0),
-            primitive("system-call", 238.0 + f64::from(block), 230.0),
-            primitive("two-core-wake", 4400.0 - 10.0 * f64::from(block), 4100.5),
-        ],
-    });
     let mut plan = Plan::new(experiment, configurations, blocks, 7);
     told(experiment, &mut plan);
     ResultFile {
-        verdict: None,
-        schema_version: SCHEMA_VERSION,
-        tool_version: "0.1.0".into(),
         command_line: vec!["doorbell".into(), experiment.into(), "futex".into()],
         name: None,
-        started_at_unix_ns,
-        finished_at_unix_ns: started_at_unix_ns + 6_200_000_000,
-        partial: false,
-        machine: machine(),
         plan,
-        primitives: primitives.collect(),
         records,
-        beside: Vec::new(),
         warnings: Vec::new(),
+        ..sample::result(&[], blocks, |_, _| 0.0)
     }
+}
+
+/// What is told, in plain characters and without its lines' ends.
+pub(super) fn flat(told: &[Subsection]) -> String {
+    subsection::text(told, &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What an experiment of this name says that its results are told in, and who plays which part.
@@ -125,12 +101,6 @@ fn told(experiment: &str, plan: &mut Plan) {
         "idle" => Some("idling".to_owned()),
         _ => None,
     };
-}
-
-/// A machine of which nothing is known but its clock: what a file of the first layout holds.
-fn machine() -> Machine {
-    let known = serde_json::json!({ "clock": Clock::MONOTONIC });
-    serde_json::from_value(known).expect("everything about a machine but its clock may be missing")
 }
 
 /// A warning called `name`.

@@ -22,14 +22,17 @@ pub trait Section: Sync {
     }
 
     /// The same on a terminal, where that is told in another way than on a page.
+    fn details(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
+        self.subsections(result, figures)
+    }
+
+    /// Its details as text.
     fn text(&self, result: &ResultFile, figures: &Figures, style: &Style) -> String {
-        subsection::text(&self.subsections(result, figures), style)
+        subsection::text(&self.details(result, figures), style)
     }
 
     /// What it says in the first lines: the answer, and the few figures behind it.
-    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-        self.subsections(result, figures).into_iter().take(1).collect()
-    }
+    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection>;
 
     /// The same in sentences alone, for a card or another program.
     fn sentences(&self, result: &ResultFile, figures: &Figures) -> Vec<Sentence> {

@@ -2,10 +2,12 @@
 //! How long to spin before sleeping, in words, and the table behind it.
 
 use super::axis::relation;
+use super::columns::Columns;
 use super::figures::percentile;
+use super::style::Role;
 use super::subsection::Subsection;
-use super::table::{Table, number, word};
-use super::unit::{Scale, count, plain, time};
+use super::table::{number, word};
+use super::unit::{Scale, count, plain, time_ns as ns};
 use crate::wording::{counted, multiple};
 use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::verdict::{Finding, Status};
@@ -26,7 +28,7 @@ pub fn subsections(spun: &Spun) -> Vec<Subsection> {
         format!("Left out: {}, {conditions}.", counted(*configurations as u64, "configuration"))
     });
     let lead = first.into_iter().chain(left_out).collect();
-    let told = Subsection { title: verdict(spun), lead, ..Subsection::default() };
+    let told = Subsection::verdict(verdict(spun), Role::Heading, lead);
     std::iter::once(told).chain(table(spun)).chain(others.map(Subsection::aside)).collect()
 }
 
@@ -106,28 +108,30 @@ fn waits(wait: WaitPolicy) -> String {
     }
 }
 
+/// A way to wait at a gap.
+type Way<'a> = (&'a Gap, &'a WaitCost);
+
 fn table(spun: &Spun) -> Option<Subsection> {
-    let ways = || spun.gaps.iter().flat_map(|gap| &gap.ways);
-    let scale = Scale::for_ps(ways().flat_map(|way| [way.wake_ns * 1e3, way.cpu_ns * 1e3]));
-    let sign = scale.unit.sign();
-    let mut table = Table::new(vec![
-        number("gap"),
-        word("wait"),
-        number("wake").keep(3),
-        number("p50"),
-        number("p99"),
-        number("CPU"),
-        number("cost").keep(4),
-        number("behind").keep(5),
-        word("verdict"),
-        number("trials").keep(1),
-        number("count").keep(2),
-    ]);
-    for gap in &spun.gaps {
-        for way in &gap.ways {
-            table.row(line(gap, way, scale));
-        }
-    }
+    let ways: Vec<Way> =
+        spun.gaps.iter().flat_map(|gap| gap.ways.iter().map(move |way| (gap, way))).collect();
+    let scale = Scale::for_ps(ways.iter().flat_map(|(_, way)| [way.wake_ns * 1e3, way.cpu_ns * 1e3]));
+    let table = Columns::none()
+        .with(number("gap"), |(gap, _): &Way| ns(gap.gap_ns as f64))
+        .with(word("wait"), |(_, way)| waits(way.wait))
+        .with(number("wake").keep(3), |(_, way)| scale.show_ns(way.wake_ns))
+        .with(number("p50"), |(_, way)| scale.show_ns(way.percentiles_ns[0]))
+        .with(number("p99"), |(_, way)| percentile(way.percentiles_ns[1] * 1e3, 0.99, way.seen, scale))
+        .with(number("CPU"), |(_, way)| scale.show_ns(way.cpu_ns))
+        .with(number("cost").keep(4), |(_, way)| scale.show_ns(way.cost_ns))
+        .with(number("behind").keep(5), |(gap, way)| match way.behind {
+            Some(ratio) => multiple(ratio, ""),
+            None if gap.ways.first().is_some_and(|best| best.wait == way.wait) => "least".to_owned(),
+            None => "inconclusive".to_owned(),
+        })
+        .with(word("verdict"), mark)
+        .with(number("trials").keep(1), |(_, way)| count(way.trials as u64))
+        .with(number("count").keep(2), |(_, way)| count(way.seen))
+        .table(&ways);
     let harness = spun.harness_ns.map_or_else(String::new, |harness| {
         format!(" The harness itself is {} of a round trip (null).", ns(harness))
     });
@@ -141,39 +145,19 @@ fn table(spun: &Spun) -> Option<Subsection> {
         relation(&spun.placement.relation),
         spun.worth,
     );
-    Subsection::of_table(format!("Each gap and way to wait, {sign}"), table, vec![note])
+    let title = format!("Each gap and way to wait, {}", scale.unit.sign());
+    Subsection::of_table(title, table, vec![note])
 }
 
-fn line(gap: &Gap, way: &WaitCost, scale: Scale) -> Vec<String> {
-    let behind = match way.behind {
-        Some(ratio) => multiple(ratio, ""),
-        None if gap.ways.first().is_some_and(|best| best.wait == way.wait) => "least".to_owned(),
-        None => "inconclusive".to_owned(),
-    };
+fn mark((gap, way): &Way) -> String {
     let chosen = gap.chosen().is_some_and(|chosen| chosen.wait == way.wait);
-    let mark = match (chosen, way.standing) {
+    match (chosen, way.standing) {
         (true, _) => "<- this",
         (false, Standing::Same { .. }) => "=",
         (false, Standing::Inconclusive) => "inconclusive",
         (false, Standing::Slower | Standing::Faster) => "",
-    };
-    vec![
-        ns(gap.gap_ns as f64),
-        waits(way.wait),
-        scale.show(way.wake_ns * 1e3),
-        scale.show(way.percentiles_ns[0] * 1e3),
-        percentile(way.percentiles_ns[1] * 1e3, 0.99, way.seen, scale),
-        scale.show(way.cpu_ns * 1e3),
-        scale.show(way.cost_ns * 1e3),
-        behind,
-        mark.to_owned(),
-        count(way.trials as u64),
-        count(way.seen),
-    ]
-}
-
-fn ns(ns: f64) -> String {
-    time(ns * 1e3)
+    }
+    .to_owned()
 }
 
 #[cfg(test)]
@@ -228,7 +212,7 @@ mod tests {
     fn of_several_open_gaps_a_first_screen_tells_the_reason_of_one_and_the_details_that_of_each() {
         let open = [5_000, 10_000, 20_000].map(|gap_ns| (gap_ns, Err(Reason::NoFigures)));
         let told = subsections(&spun(&open));
-        let brief: Vec<&Subsection> = told.iter().filter(|told| !told.is_aside()).collect();
+        let brief: Vec<&Subsection> = told.iter().filter(|told| !told.aside).collect();
         let of = |told: &[&Subsection]| {
             told.iter().flat_map(|told| &told.lead).filter(|line| line.starts_with("Gaps")).count()
         };

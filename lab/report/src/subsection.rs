@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Subsections: what a view tells of a run, told once and shown on a terminal and on a page alike.
 
-use super::axis::Axis;
 use super::command_line::repeat;
 use super::sentence::Sentence;
 use super::style::{Role, Style};
-use super::table::{Column, Table, word};
+use super::table::Table;
 use crate::wording::{bound, foreign};
 use doorbell_results::record::ResultFile;
 use std::ops::RangeInclusive;
@@ -21,6 +20,7 @@ pub struct Subsection {
     pub table: Option<Table>,
     /// Sentences that explain the table.
     pub notes: Vec<String>,
+    /// Whether a brief answer leaves it out.
     pub aside: bool,
     /// Whether its first sentence leaves open what it is about.
     pub open: bool,
@@ -32,10 +32,24 @@ impl Subsection {
         (!lead.is_empty()).then(|| Self { title: title.to_owned(), lead, ..Self::default() })
     }
 
+    /// Whether its title is a verdict that fails.
+    pub(super) fn is_bad(&self) -> bool {
+        self.role == Role::Error
+    }
+
     /// A table with its notes; none if it has no row.
     pub fn of_table(title: impl Into<String>, table: Table, notes: Vec<String>) -> Option<Self> {
         let title = title.into();
         (!table.is_empty()).then(|| Self { title, table: Some(table), notes, ..Self::default() })
+    }
+
+    pub fn answer(title: impl Into<String>, lead: Vec<String>, table: Table) -> Self {
+        Self { title: title.into(), lead, table: Some(table), ..Self::default() }
+    }
+
+    /// A verdict, and what stands behind it.
+    pub fn verdict(title: String, role: Role, lead: Vec<String>) -> Self {
+        Self { title, role, lead, ..Self::default() }
     }
 
     /// The same with sentences before the table.
@@ -51,11 +65,6 @@ impl Subsection {
     pub fn aside(mut self) -> Self {
         self.aside = true;
         self
-    }
-
-    /// Whether a brief answer leaves it out.
-    pub fn is_aside(&self) -> bool {
-        self.aside
     }
 
     /// The same with a sentence before the table, unless it says nothing.
@@ -134,9 +143,4 @@ pub fn verdict(subsections: &[Subsection], result: &ResultFile, style: &Style) -
 /// "All: …", for what all configurations of a table have in common; empty where that is nothing.
 pub(super) fn all(common: &str) -> String {
     if common.is_empty() { String::new() } else { format!("All: {common}.") }
-}
-
-/// A column for each of `axes`, in which the subject is called `subject`.
-pub(super) fn heads(axes: &[Axis], subject: &str) -> Vec<Column> {
-    axes.iter().map(|axis| word(if *axis == Axis::Subject { subject } else { axis.name() })).collect()
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A result for the terminal: its sections, then everything that they do not tell, by name.
 
-use super::axis;
 use super::claims;
+use super::columns::Columns;
 use super::emulated;
 use super::extra::Extra;
 use super::figures::Figures;
@@ -11,28 +11,31 @@ use super::notifications;
 use super::run_context;
 use super::sections;
 use super::style::Style;
-use super::subsection::{self, Subsection, heads};
-use super::table::{Table, number, word};
+use super::subsection::{self, Subsection};
+use super::table::{number, word};
 use super::unit::count;
 use super::warnings;
-use super::wording::{four_digits, shown};
+use super::wording::four_digits;
 use doorbell_results::record::ResultFile;
 
-/// The whole result.
 pub fn summary(result: &ResultFile, style: &Style) -> String {
     let figures = Figures::of(result);
     let sections = sections::of(&result.plan);
     let mut out = run_context::head(result, style);
+    let told = |told: Vec<Subsection>| subsection::text(&told, style);
     if result.emulated() {
-        out.extend(emulated::counts_and_ratios(&figures).map(|told| subsection::text(&[told], style)));
+        out += &told(emulated::counts_and_ratios(&figures).into_iter().collect());
     }
-    out.extend(sections.iter().map(|section| section.text(result, &figures, style)));
+    match figures.rows.is_empty() {
+        true => out += &told(subsection::nothing()),
+        false => out.extend(sections.iter().map(|section| section.text(result, &figures, style))),
+    }
     let untold = |name: &str| !sections.iter().any(|section| section.tells(name));
-    out.push_str(&subsection::text(&other_figures(&figures, untold), style));
-    out.push_str(&notifications::text(&figures, style));
-    out.push_str(&subsection::text(&load::subsections(&figures), style));
-    out.push_str(&claims::text(result, style));
-    out.extend(run_context::primitives(result).map(|primitives| subsection::text(&[primitives], style)));
+    out += &told(other_figures(&figures, untold));
+    out += &told(notifications::subsection(&figures).into_iter().collect());
+    out += &told(load::subsections(&figures));
+    out += &told(claims::subsection(result).into_iter().collect());
+    out += &told(run_context::primitives(result).into_iter().collect());
     out.push_str(&run_context::absent(&figures, style));
     out.push_str(&warnings::text(result, style));
     out
@@ -44,26 +47,16 @@ pub fn other_figures(figures: &Figures, wanted: impl Fn(&str) -> bool) -> Vec<Su
     let mut extras = Extra::of(figures);
     extras.retain(|extra| wanted(extra.name));
     let tables = extras.chunk_by(|a, b| a.unit == b.unit).filter_map(|of_unit| {
-        let axes = axis::varying(of_unit.iter().map(|extra| extra.row.configuration()));
-        let mut columns = heads(&axes, "mechanism");
-        columns.extend([
-            word("figure"),
-            number("median"),
-            number("by trial").keep(2),
-            number("trials").keep(3),
-            word("formula").keep(1),
-        ]);
-        let mut table = Table::new(columns);
-        for extra in of_unit {
-            let (low, high) = extra.range();
-            let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, extra.row)).collect();
-            line.push(extra.name.to_owned());
-            line.push(four_digits(extra.median()));
-            line.push(format!("{}..{}", four_digits(low), four_digits(high)));
-            line.push(count(extra.values.len() as u64));
-            line.push(extra.formula.to_owned());
-            table.row(line);
-        }
+        let table = Columns::of(of_unit, "mechanism")
+            .with(word("figure"), |extra| extra.name.to_owned())
+            .with(number("median"), |extra| four_digits(extra.median()))
+            .with(number("by trial").keep(2), |extra| {
+                let (low, high) = extra.range();
+                format!("{}..{}", four_digits(low), four_digits(high))
+            })
+            .with(number("trials").keep(3), |extra| count(extra.values.len() as u64))
+            .with(word("formula").keep(1), |extra| extra.formula.to_owned())
+            .table(of_unit);
         let unit = if of_unit[0].unit.is_empty() { "without unit" } else { of_unit[0].unit };
         Subsection::of_table(format!("Other figures, {unit}"), table, Vec::new())
     });

@@ -2,26 +2,29 @@
 //! A survey on the terminal: first what serves which need best, in a screen; in detail one line for
 //! each mechanism and one for each sleep.
 
-use super::answer::answer;
+use super::answer::on_a_terminal;
 use super::axis;
+use super::columns::{Columns, dash};
 use super::doctor::{Detail, doctor};
-use super::figures::{Distribution, Figures, Row, supports};
+use super::figures::{Figures, Having, Row};
 use super::row_comparison::interval;
 use super::section::{Section, leads};
 use super::sentence::Sentence;
-use super::style::{Role, Style, width};
-use super::subsection::Subsection;
+use super::style::{Style, width};
+use super::subsection::{self, Subsection};
 use super::switch::Operations;
-use super::table::{Align, Column, Table, number, word};
-use super::unit::{Scale, Unit, alike, count, time};
-use doorbell_results::configuration::WaitPolicy;
+use super::table::{number, word};
+use super::unit::{Scale, Unit, alike, count, time_ns};
+use super::wording::{sentence, shown};
+use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::quantity::short;
+use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Histogram, ResultFile, Variant};
 use doorbell_verdict::answer::{Answer, Need, Other, Pick, Placed};
 use doorbell_verdict::compare::RELEVANT;
 use doorbell_verdict::ratio::Standing;
 use doorbell_verdict::sleeps::Slept;
+use indexmap::IndexMap;
 
 #[derive(Debug)]
 pub struct Survey;
@@ -44,15 +47,13 @@ impl Section for Survey {
         };
         fastest.into_iter().chain(leads(self.answer(result, figures))).collect()
     }
-    fn text(&self, result: &ResultFile, _: &Figures, style: &Style) -> String {
-        let variants = result.variants();
+    fn text(&self, result: &ResultFile, figures: &Figures, style: &Style) -> String {
         let answered = doorbell_verdict::answer::answer(result);
-        let mut out = round_trips(&variants, &answered, style) + &sleeps(&variants, &answered, style);
-        out += &doctor(&result.machine, Detail::Brief, style);
-        if !result.emulated() {
-            out += &answer(&answered, style);
-        }
-        out
+        let told: Vec<Subsection> =
+            round_trips(figures, &answered).into_iter().chain(sleeps(figures, &answered)).collect();
+        let answer = if result.emulated() { Vec::new() } else { on_a_terminal(&answered) };
+        let fitness = doctor(&result.machine, Detail::Brief, style);
+        subsection::text(&told, style) + &fitness + &subsection::text(&answer, style)
     }
     /// The one operation of a survey is there for its time alone.
     fn tells(&self, name: &str) -> bool {
@@ -68,62 +69,51 @@ const FEW_ROWS: usize = 6;
 /// Columns of the narrowest terminal that the first screen is made for.
 const SCREEN: usize = 80;
 
-/// The answer in a screen.
+/// Microseconds, in which all times of a survey stand.
+const SCALE: Scale = Scale { unit: Unit::Microseconds };
+
 fn screen(answer: &Answer, figures: &Figures) -> Vec<Subsection> {
     let picks = chosen(&answer.picks);
-    let scale = Scale { unit: Unit::Microseconds };
-    let heads = [
-        word("placement"),
-        word("need"),
-        word("mechanism"),
-        number("p50"),
-        number("p99"),
-        number("CPU"),
-        word("the others"),
-    ];
-    let mut last = "";
-    let mut rows: Vec<[String; 6]> = Vec::new();
-    for pick in &picks {
+    let p99 = |pick: &Pick| {
         let row = figures.rows.iter().find(|row| measured(row, pick));
         let series = row.and_then(|row| row.series.get(&Quantity::RoundTrip));
-        let p99 = series
-            .map_or_else(dash, |series: &Distribution| series.above(0.99, pick.round_trip_ns * 1e3, scale));
-        let again = std::mem::replace(&mut last, &pick.relation) == pick.relation;
-        rows.push([
-            if again { String::new() } else { axis::relation(&pick.relation) },
-            need(pick.need).to_owned(),
-            pick.best.clone(),
-            scale.show(pick.round_trip_ns * 1e3),
-            p99,
-            pick.cpu_ns.map_or_else(dash, |ns| scale.show(ns * 1e3)),
-        ]);
-    }
-    let widest = |place: usize| {
-        let cells = rows.iter().map(|row| width(&row[place]));
-        cells.fold(width(&heads[place].head), usize::max) + 2
+        series.map_or_else(dash, |series| series.above(0.99, pick.round_trip_ns * 1e3, SCALE))
     };
-    let room = SCREEN.saturating_sub((0..6).map(widest).sum());
-    let mut table = Table::new(heads.to_vec());
-    for (row, pick) in rows.into_iter().zip(&picks) {
-        table.row(row.into_iter().chain([others(pick, room)]).collect());
-    }
+    let first = |pick: &Pick| {
+        picks.iter().find(|other| other.relation == pick.relation).is_some_and(|one| std::ptr::eq(*one, pick))
+    };
+    let mut table = Columns::none()
+        .with(word("placement"), |pick: &&Pick| match first(pick) {
+            true => axis::relation(&pick.relation),
+            false => String::new(),
+        })
+        .with(word("need"), |pick| need(pick.need).to_owned())
+        .with(word("mechanism"), |pick| pick.best.clone())
+        .with(number("p50"), |pick| SCALE.show_ns(pick.round_trip_ns))
+        .with(number("p99"), |pick| p99(pick))
+        .with(number("CPU"), |pick| pick.cpu_ns.map_or_else(dash, |ns| SCALE.show_ns(ns)))
+        .table(&picks);
+    let room = SCREEN.saturating_sub(table.room());
+    table.append(word("the others"), picks.iter().map(|pick| others(pick, room)));
     let few = picks.len() <= FEW_ROWS;
     let pinning = pinning(&answer.placements);
-    let sleeping: Vec<String> = answer.sleeps.iter().map(sleeping).collect();
+    let sleeping = answer.sleeps.iter().map(sleeping);
     // Where there are many placements, one mechanism speaks for all.
     let most = if few { usize::MAX } else { 1 };
-    let lines = pinning.into_iter().take(most).chain(sleeping.into_iter().take(most)).collect();
+    let lines = pinning.into_iter().take(most).chain(sleeping.take(most)).collect();
     let title = "Fastest there and back, µs (CPU: of a wake-up)";
     let told = Subsection::of_table(title, table, Vec::new()).into_iter();
     told.chain(Subsection::of_lines("", lines)).collect()
 }
 
+fn is_back_to_back(row: &Row) -> bool {
+    row.configuration().pattern.back_to_back() && row.configuration().wait == WaitPolicy::Block
+}
+
 fn measured(row: &Row, pick: &Pick) -> bool {
     let configuration = row.configuration();
-    configuration.subject == pick.best
-        && configuration.placement.relation == pick.relation
-        && configuration.pattern.back_to_back()
-        && configuration.wait == WaitPolicy::Block
+    let there = configuration.placement.relation == pick.relation;
+    configuration.subject == pick.best && there && is_back_to_back(row)
 }
 
 /// The picks for which there is room: a descriptor's only where two cores are nearest, then the
@@ -168,12 +158,7 @@ fn fastest(picks: &[Pick]) -> Vec<Sentence> {
                     Need::Sleeps => "both asleep ",
                     Need::Descriptor => "descriptor ",
                 };
-                format!(
-                    "{whose}{} {} ({})",
-                    pick.best,
-                    time(pick.round_trip_ns * 1e3),
-                    others(pick, usize::MAX)
-                )
+                format!("{whose}{} {} ({})", pick.best, time_ns(pick.round_trip_ns), others(pick, usize::MAX))
             })
             .collect();
         let text = format!("Fastest on the {}: {}", axis::relation(&picks[0].relation), each.join("; "));
@@ -245,7 +230,7 @@ fn pinning(placed: &[Placed]) -> Vec<String> {
             placed.iter().filter(|other| other.subject == free.subject && other.relation != free.relation);
         let best = pinned.min_by(|a, b| a.round_trip_ns.total_cmp(&b.round_trip_ns))?;
         let (subject, place) = (&free.subject, axis::relation(&best.relation));
-        let pinned = time(best.round_trip_ns * 1e3);
+        let pinned = time_ns(best.round_trip_ns);
         // Left alone a trial runs on one core or on two, and a middle of both is what none of them took.
         let open = best.unpinned.is_some_and(|ratio| ratio.standing(RELEVANT) == Standing::Inconclusive);
         let left = match best.unpinned_ns.filter(|_| open) {
@@ -264,138 +249,96 @@ fn pinning(placed: &[Placed]) -> Vec<String> {
 fn sleeping(slept: &Slept) -> String {
     let ((short_gap, short_ns), (long_gap, long_ns)) = (slept.short_ns, slept.long_ns);
     let [from, to] = alike([short_ns, long_ns].map(|ns| ns * 1e3));
-    let [short, long] = [short_gap, long_gap].map(|ns| time(ns as f64 * 1e3));
+    let [short, long] = [short_gap, long_gap].map(|ns| time_ns(ns as f64));
     let figures = format!("Longer sleep: {} wakes in {from} after {short}, {to} after {long}", slept.subject);
     format!("{figures}: {}", interval(slept.ratio))
-}
-
-/// Nanoseconds as microseconds.
-fn us(ns: f64) -> String {
-    Scale { unit: Unit::Microseconds }.show(ns * 1e3)
 }
 
 /// What p50 is in tables beside which sentences stand.
 const LEVELS: &str = " p50: the middle of the blocks' medians.";
 
-/// One line for each mechanism, the fastest across cores first, three columns for each placement.
-fn round_trips(variants: &[Variant], answer: &Answer, style: &Style) -> String {
-    let of_interest = |variant: &&Variant| {
-        variant.configuration.pattern.back_to_back() && variant.configuration.wait == WaitPolicy::Block
-    };
+/// What a row takes, picoseconds: its level where it was judged, which the
+/// sentences go by, else the median of all its samples.
+fn p50_ps((row, series): &Having, answer: &Answer) -> f64 {
+    answer.level_ns(row.configuration()).map_or_else(|| series.p50_ps(), |ns| ns * 1e3)
+}
+
+/// One line for each mechanism, the fastest across cores first, columns for each placement.
+fn round_trips(figures: &Figures, answer: &Answer) -> Option<Subsection> {
+    let mut rows = figures.having(|_| Quantity::RoundTrip);
+    rows.retain(|(row, _)| is_back_to_back(row));
     let mut relations: Vec<&str> = Vec::new();
+    // The last placement with chosen CPUs is the farthest, where mechanisms differ most.
     let mut sorted_by = None;
-    let mut subjects: Vec<(&str, f64)> = Vec::new();
-    let is_harness = |subject: &str| {
-        variants.iter().any(|variant| variant.configuration.subject == subject && variant.is_harness())
-    };
-    for variant in variants.iter().filter(of_interest) {
-        let relation = variant.configuration.placement.relation.as_str();
+    let mut subjects: IndexMap<&str, (Having, f64)> = IndexMap::new();
+    for having in &rows {
+        let configuration = having.0.configuration();
+        let (p50, relation) = (p50_ps(having, answer), configuration.placement.relation.as_str());
         if !relations.contains(&relation) {
             relations.push(relation);
         }
-        let Some(whole) = variant.histogram(Quantity::RoundTrip) else { continue };
-        let p50 = p50_ns(variant, &whole, answer);
-        match subjects.iter_mut().find(|(subject, _)| *subject == variant.configuration.subject) {
-            // The last placement with chosen CPUs is the farthest, where mechanisms differ most.
-            Some(entry) if variant.configuration.placement.cpus.is_some() => {
-                entry.1 = p50;
+        match subjects.get_mut(configuration.subject.as_str()) {
+            Some((_, by)) if configuration.placement.cpus.is_some() => {
+                *by = p50;
                 sorted_by = Some(relation);
             }
             Some(_) => {}
-            None => subjects.push((&variant.configuration.subject, p50)),
+            None => {
+                subjects.insert(&configuration.subject, (*having, p50));
+            }
         }
     }
+    let mut subjects: Vec<(Having, f64)> = subjects.into_values().collect();
     subjects.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let mut columns = vec![Column::new("mechanism", Align::Left)];
-    for relation in &relations {
-        let name = axis::relation(relation);
-        columns.push(Column::new(format!("{name} p50"), Align::Right));
-        columns.push(Column::new("p99", Align::Right));
-        columns.push(Column::new("CPU", Align::Right));
-        columns.push(Column::new("count", Align::Right).keep(1));
-    }
-    let mut table = Table::new(columns);
-    for (subject, _) in &subjects {
-        let note = if is_harness(subject) { " (the harness itself)" } else { "" };
-        let mut row = vec![format!("{subject}{note}")];
-        for relation in &relations {
-            let variant = variants.iter().filter(of_interest).find(|variant| {
-                variant.configuration.subject == *subject
-                    && variant.configuration.placement.relation == *relation
+    let mut columns = Columns::none()
+        .with(word("mechanism"), |((row, _), _): &(Having, f64)| shown(axis::Axis::Subject, row));
+    for relation in relations {
+        let rows = &rows;
+        let at = move |((row, _), _): &(Having, f64)| {
+            let same = |other: &Configuration| {
+                other.subject == row.configuration().subject && other.placement.relation == relation
+            };
+            rows.iter().find(|(other, _)| same(other.configuration()))
+        };
+        columns = columns
+            .with(number(format!("{} p50", axis::relation(relation))), move |subject| {
+                at(subject).map_or_else(dash, |having| SCALE.show(p50_ps(having, answer)))
+            })
+            .with(number("p99"), move |subject| {
+                at(subject).map_or_else(dash, |having| having.1.above(0.99, p50_ps(having, answer), SCALE))
+            })
+            .with(number("CPU"), move |subject| SCALE.known(at(subject).and_then(|(row, _)| row.cpu_ps())))
+            .with(number("count").keep(1), move |subject| {
+                at(subject).map_or_else(dash, |(_, series)| count(series.count))
             });
-            row.extend(figures_of(variant, Quantity::RoundTrip, answer));
-        }
-        table.row(row);
     }
     let order = sorted_by
         .map_or_else(String::new, |by| format!(" Rows by their median on the {}.", axis::relation(by)));
-    let note = crate::wording::sentence(Quantity::RoundTrip.definition()) + LEVELS + &order;
-    titled("Round trip and CPU time of a wake-up, µs", &note, &table, style)
+    let lead = sentence(Quantity::RoundTrip.definition()) + LEVELS + &order;
+    let title = "Round trip and CPU time of a wake-up, µs";
+    Some(Subsection::of_table(title, columns.table(&subjects), Vec::new())?.led_by(lead))
 }
 
 /// One line for each mechanism and gap.
-fn sleeps(variants: &[Variant], answer: &Answer, style: &Style) -> String {
-    let mut table = Table::new(vec![
-        Column::new("mechanism", Align::Left),
-        Column::new("waiter", Align::Left),
-        Column::new("gap", Align::Right),
-        Column::new("wake p50", Align::Right),
-        Column::new("p99", Align::Right),
-        Column::new("CPU", Align::Right),
-        Column::new("count", Align::Right).keep(1),
-        Column::new("notify p50", Align::Right).keep(2),
-    ]);
-    for variant in variants.iter().filter(|variant| variant.configuration.pattern.one_way()) {
-        let waiter = if variant.configuration.wait == WaitPolicy::Spin { "awake" } else { "asleep" };
-        let mut row = vec![
-            variant.configuration.subject.clone(),
-            waiter.to_owned(),
-            short(variant.configuration.pattern.gap_ns()),
-        ];
-        row.extend(figures_of(Some(variant), Quantity::Wake, answer));
-        row.push(
-            variant
-                .histogram(Quantity::Notify)
-                .map_or_else(dash, |whole| us(whole.quantile(0.5) as f64 / 1000.0)),
-        );
-        table.row(row);
-    }
-    let note = crate::wording::sentence(Quantity::Wake.definition()) + LEVELS;
-    titled("Wake-up latency by how long the waiter slept, µs", &note, &table, style)
-}
-
-/// What a variant takes: its level where it was judged, which the
-/// sentences go by, else the median of all its samples.
-fn p50_ns(variant: &Variant, whole: &Histogram, answer: &Answer) -> f64 {
-    answer.level_ns(variant.configuration).unwrap_or_else(|| whole.quantile(0.5) as f64 / 1000.0)
-}
-
-/// p50, p99, CPU per wake, count.
-fn figures_of(variant: Option<&Variant>, quantity: Quantity, answer: &Answer) -> [String; 4] {
-    let Some((variant, whole)) = variant.and_then(|variant| Some((variant, variant.histogram(quantity)?)))
-    else {
-        return [dash(), dash(), dash(), dash()];
-    };
-    let p50_ns = p50_ns(variant, &whole, answer);
-    let p99_ns = (whole.quantile(0.99) as f64 / 1000.0).max(p50_ns);
-    [
-        us(p50_ns),
-        if supports(whole.count(), 0.99) { us(p99_ns) } else { dash() },
-        variant.cpu_ns_per_wake().map_or_else(dash, us),
-        count(whole.count()),
-    ]
-}
-
-fn dash() -> String {
-    "-".to_owned()
-}
-
-fn titled(title: &str, note: &str, table: &Table, style: &Style) -> String {
-    if table.is_empty() {
-        return String::new();
-    }
-    let note = style.wrap(note, 0);
-    format!("\n{}\n{note}{}", style.paint(Role::Heading, &style.text(title)), table.render(style))
+fn sleeps(figures: &Figures, answer: &Answer) -> Option<Subsection> {
+    let mut rows = figures.having(|_| Quantity::Wake);
+    rows.retain(|(row, _)| row.configuration().pattern.one_way());
+    let table = Columns::none()
+        .with(word("mechanism"), |(row, _): &Having| row.configuration().subject.clone())
+        .with(word("waiter"), |(row, _)| match row.configuration().wait {
+            WaitPolicy::Spin => "awake".to_owned(),
+            _ => "asleep".to_owned(),
+        })
+        .with(number("gap"), |(row, _)| short(row.configuration().pattern.gap_ns()))
+        .with(number("wake p50"), |having| SCALE.show(p50_ps(having, answer)))
+        .with(number("p99"), |having| having.1.above(0.99, p50_ps(having, answer), SCALE))
+        .cpu(number("CPU"), SCALE)
+        .samples(number("count").keep(1))
+        .p50(number("notify p50").keep(2), Quantity::Notify, SCALE)
+        .table(&rows);
+    let title = "Wake-up latency by how long the waiter slept, µs";
+    let lead = sentence(Quantity::Wake.definition()) + LEVELS;
+    Some(Subsection::of_table(title, table, Vec::new())?.led_by(lead))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell switch`: every quotient with the count it was divided by.
 
-use super::axis;
+use super::axis::Axis;
 use super::columns::{Columns, dash};
 use super::figures::{Figures, Row, percentile};
 use super::section::Section;
-use super::subsection::{Subsection, nothing};
+use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::{Scale, all_alike, count};
 use crate::wording::four_digits;
@@ -28,10 +28,20 @@ impl Section for Operations {
         "operations"
     }
     fn subsections(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-        subsections(result, figures)
+        let (late, alone, together) = sorted(figures);
+        let checks =
+            Subsection::of_lines("How the switches were counted", checks(&together).into_iter().collect());
+        let tables =
+            [calls(&alone), switches(&together), working_sets(result, figures), checks, preemptions(&late)];
+        tables.into_iter().flatten().collect()
     }
     fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-        answer(result, figures)
+        let (late, alone, together) = sorted(figures);
+        let preemptions = preemptions(&late);
+        if alone.is_empty() && together.is_empty() {
+            return preemptions.into_iter().collect();
+        }
+        [answer(result, &alone, together)].into_iter().chain(preemptions).collect()
     }
     fn tells(&self, name: &str) -> bool {
         [MEAN, RATE, REAL_SWITCHES, SWITCHES_PER_ROUND, PER_SWITCH, PER_FAULT].contains(&name)
@@ -40,21 +50,18 @@ impl Section for Operations {
     }
 }
 
+/// What was due at a time, what is done on one side, and what on two.
+fn sorted<'a>(figures: &'a Figures) -> (Vec<&'a Row<'a>>, Vec<&'a Row<'a>>, Vec<&'a Row<'a>>) {
+    let late = |row: &&Row| row.series.contains_key(&Quantity::Response);
+    let (late, rows): (Vec<&Row>, Vec<&Row>) = figures.rows.iter().partition(late);
+    let alone = |row: &&Row| matches!(row.variant.subject(), Subject::Operation { two_sided: false, .. });
+    let (alone, together) = rows.into_iter().partition(alone);
+    (late, alone, together)
+}
+
 /// What a switch costs on one core and a hand-over on two, what a
 /// call and a fault cost, and the figures behind it.
-fn answer(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-    let (mut alone, mut together) = (Vec::new(), Vec::new());
-    let (late, rows): (Vec<&Row>, Vec<&Row>) = figures.rows.iter().partition(|row| is_late(row));
-    let preemptions = preemptions(&late);
-    if rows.is_empty() {
-        return preemptions.into_iter().collect();
-    }
-    for row in rows {
-        match row.variant.subject() {
-            Subject::Operation { two_sided: false, .. } => alone.push(row),
-            _ => together.push(row),
-        }
-    }
+fn answer(result: &ResultFile, alone: &[&Row], together: Vec<&Row>) -> Subsection {
     let least = |rows: &[&Row], of: fn(&Row) -> Option<f64>| {
         let known = rows.iter().filter_map(|row| Some((row.configuration().subject.clone(), of(row)?)));
         known.min_by(|a, b| a.1.total_cmp(&b.1))
@@ -75,33 +82,31 @@ fn answer(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
     if !cheapest.is_empty() {
         lead.push(format!("On one side: {}.", cheapest.join(", ")));
     }
-    let rows = if together.is_empty() { alone } else { together };
-    let scale = Scale::for_ps(rows.iter().map(|row| quantile(row, 0.5)));
-    let axes = axis::varying(rows.iter().map(|row| row.configuration()));
+    let rows = if together.is_empty() { alone.to_vec() } else { together };
+    let scale = scale_of(&rows);
     // At 80 columns the sentences above have said what it is of.
-    let table = Columns::along(&axes, "operation")
-        .each([(number("p50"), 0.5), (number("p99"), 0.99)], move |row: &&Row, q| {
+    let table = Columns::of(&rows, "operation")
+        .each([(number("p50"), 0.5), (number("p99"), 0.99)], move |row, q| {
             at(row, Quantity::Operation, *q, scale)
         })
-        .figure(number("per switch"), PER_SWITCH, move |ns| scale.show(ns * 1e3))
-        .figure(number("switches/round").keep(1), SWITCHES_PER_ROUND, |n| format!("{n:.2}"))
+        .figure(number("per switch"), PER_SWITCH, move |ns| scale.show_ns(ns))
+        .figure(number("switches/round").keep(1), SWITCHES_PER_ROUND, two_decimals)
         .table(&rows);
-    let title = format!("What a context switch costs, {}", scale.unit.sign());
-    let switches = Subsection { title, lead, table: Some(table), ..Subsection::default() };
-    [switches].into_iter().chain(preemptions).collect()
+    Subsection::answer(format!("What a context switch costs, {}", scale.unit.sign()), lead, table)
 }
 
-/// Whether it is of something that was due at a time.
-fn is_late(row: &Row) -> bool {
-    row.series.contains_key(&Quantity::Response)
+fn scale_of(rows: &[&Row]) -> Scale {
+    Scale::for_ps(rows.iter().map(|row| p50(row)))
+}
+
+fn two_decimals(number: f64) -> String {
+    format!("{number:.2}")
 }
 
 /// How late a thread that computes was interrupted, and what that took from it.
 fn preemptions(rows: &[&Row]) -> Option<Subsection> {
-    let late = rows.iter().filter_map(|row| row.series.get(&Quantity::Response));
-    let scale = Scale::for_ps(late.map(|series| series.quantile(0.5) as f64));
-    let table = Columns::none()
-        .with(word("operation"), |row: &&Row| row.configuration().subject.clone())
+    let scale = Scale::for_ps(rows.iter().filter_map(|row| row.p50_ps(Quantity::Response)));
+    let table = operations()
         .with(word("placement"), |row| placement(row.configuration()))
         .each([(number("late p50"), 0.5), (number("p99"), 0.99), (number("max"), 1.0)], move |row, q| {
             at(row, Quantity::Response, *q, scale)
@@ -109,8 +114,8 @@ fn preemptions(rows: &[&Row]) -> Option<Subsection> {
         .each([(number("taken p50"), 0.5), (number("p99"), 0.99)], move |row, q| {
             at(row, Quantity::Operation, *q, scale)
         })
-        .figure(number("switches/round").keep(2), SWITCHES_PER_ROUND, |n| format!("{n:.2}"))
-        .with(number("rounds").keep(1), rounds)
+        .figure(number("switches/round").keep(2), SWITCHES_PER_ROUND, two_decimals)
+        .tally(number("rounds").keep(1), |tally| tally.sent)
         .table(rows);
     let note = "Late: from the requested time to the handler. Taken: time the thread lost, between \
         its readings of the clock before and after the interrupt. Switches: of both sides, from \
@@ -172,40 +177,20 @@ fn headline(result: &ResultFile, together: &[&Row]) -> Vec<String> {
     switch.into_iter().chain(round).collect()
 }
 
-/// Everything about a run of operations.
-pub fn subsections(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-    if figures.rows.is_empty() {
-        return nothing();
-    }
-    let (mut alone, mut together) = (Vec::new(), Vec::new());
-    let (late, rows): (Vec<&Row>, Vec<&Row>) = figures.rows.iter().partition(|row| is_late(row));
-    for row in rows {
-        match row.variant.subject() {
-            Subject::Operation { two_sided: false, unit } => alone.push((row, unit.as_str())),
-            _ => together.push(row),
-        }
-    }
-    let checks =
-        Subsection::of_lines("How the switches were counted", checks(&together).into_iter().collect());
-    let tables =
-        [calls(&alone), switches(&together), working_sets(result, figures), checks, preemptions(&late)];
-    tables.into_iter().flatten().collect()
-}
-
-fn calls(rows: &[(&Row, &str)]) -> Option<Subsection> {
-    let rows: Vec<_> = rows.iter().filter(|(row, _)| row.configuration().size == 0).collect();
-    let scale = Scale::for_ps(rows.iter().map(|(row, _)| quantile(row, 0.5)));
-    let table = Columns::none()
-        .with(word("operation"), |(row, _): &&(&Row, &str)| row.configuration().subject.clone())
-        .with(word("per"), |(_, unit)| (*unit).to_owned())
-        .each([(number("p50"), 0.5), (number("p99"), 0.99)], move |(row, _), q| {
+fn calls(rows: &[&Row]) -> Option<Subsection> {
+    let rows: Vec<&Row> = rows.iter().filter(|row| row.configuration().size == 0).copied().collect();
+    let scale = scale_of(&rows);
+    let table = operations()
+        .with(word("per"), |row| match row.variant.subject() {
+            Subject::Operation { unit, .. } => unit.clone(),
+            _ => String::new(),
+        })
+        .each([(number("p50"), 0.5), (number("p99"), 0.99)], move |row, q| {
             at(row, Quantity::Operation, *q, scale)
         })
-        .with(number("mean"), move |(row, _)| scale.show(mean(row)))
-        .with(number("per fault counted"), move |(row, _)| {
-            row.figure(|name| name == PER_FAULT).map_or_else(dash, |ns| scale.show(ns * 1e3))
-        })
-        .with(number("operations").keep(1), |(row, _)| rounds(row))
+        .with(number("mean"), move |row| scale.show(mean(row)))
+        .figure(number("per fault counted"), PER_FAULT, move |ns| scale.show_ns(ns))
+        .tally(number("operations").keep(1), |tally| tally.sent)
         .table(&rows);
     let note =
         "Timed in batches: percentiles are those of batch averages. The faults are counted by the kernel.";
@@ -213,7 +198,7 @@ fn calls(rows: &[(&Row, &str)]) -> Option<Subsection> {
 }
 
 fn switches(rows: &[&Row]) -> Option<Subsection> {
-    let scale = Scale::for_ps(rows.iter().map(|row| quantile(row, 0.5)));
+    let scale = scale_of(rows);
     let tool = move |row: &&Row| match tool_figure(row) {
         Some((ns, "ns")) => format!("{} {}", scale.show(ns * 1e3), scale.unit.sign()),
         Some((value, unit)) => format!("{} {unit}", four_digits(value)),
@@ -224,12 +209,12 @@ fn switches(rows: &[&Row]) -> Option<Subsection> {
             at(row, Quantity::Operation, *q, scale)
         })
         .with(number("mean").keep(2), move |row| scale.show(mean(row)))
-        .figure(number("switches/round"), SWITCHES_PER_ROUND, |n| format!("{n:.2}"))
-        .figure(number("per switch"), PER_SWITCH, move |ns| scale.show(ns * 1e3))
+        .figure(number("switches/round"), SWITCHES_PER_ROUND, two_decimals)
+        .figure(number("per switch"), PER_SWITCH, move |ns| scale.show_ns(ns))
         .with(word("as the tool prints it"), tool)
         .with(number("RES/round").keep(4), |row| interrupts(row, "RES"))
         .with(number("CAL/round").keep(3), |row| interrupts(row, "CAL"))
-        .with(number("rounds").keep(1), rounds)
+        .tally(number("rounds").keep(1), |tally| tally.sent)
         .table(rows);
     let note = "A round is there and back. Switches: voluntary and involuntary ones of both sides \
         in the measured window, from the kernel (getrusage); per switch: the window divided by \
@@ -243,31 +228,26 @@ fn switches(rows: &[&Row]) -> Option<Subsection> {
 fn working_sets(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
     let writes_alone = |row: &Row| result.plan.plays(&row.configuration().subject, WRITES_ALONE);
     let alone = |size: u32| {
-        figures
-            .rows
-            .iter()
-            .find(|row| writes_alone(row) && row.configuration().size == size)
-            .map(|row| quantile(row, 0.5))
+        let own = |row: &&Row| writes_alone(row) && row.configuration().size == size;
+        figures.rows.iter().find(own).map(p50)
     };
     let written = |row: &Row| alone(row.configuration().size);
     let with_a_set =
         |row: &&Row| !writes_alone(row) && row.configuration().size > 0 && written(row).is_some();
     let rows: Vec<&Row> = figures.rows.iter().filter(with_a_set).collect();
-    let scale = Scale::for_ps(rows.iter().map(|row| quantile(row, 0.5)));
+    let scale = scale_of(&rows);
     let bare = |row: &Row| {
         let bare = Configuration { size: 0, ..row.configuration().clone() };
         figures.rows.iter().find(|other| *other.configuration() == bare)
     };
     let table = settings()
-        .with(number("round p50"), move |row| scale.show(quantile(row, 0.5)))
-        .with(number("set written alone"), move |row| written(row).map_or_else(dash, |ps| scale.show(ps)))
+        .with(number("round p50"), move |row| scale.show(p50(row)))
+        .with(number("set written alone"), move |row| scale.known(written(row)))
         .with(number("round less two sets"), move |row| {
-            written(row).map_or_else(dash, |ps| signed(quantile(row, 0.5) - 2.0 * ps, scale))
+            written(row).map_or_else(dash, |ps| signed(p50(row) - 2.0 * ps, scale))
         })
-        .with(number("without a set"), move |row| {
-            bare(row).map_or_else(dash, |bare| scale.show(quantile(bare, 0.5)))
-        })
-        .with(number("rounds").keep(1), rounds)
+        .with(number("without a set"), move |row| scale.known(bare(row).map(p50)))
+        .tally(number("rounds").keep(1), |tally| tally.sent)
         .table(&rows);
     let note = "Medians. Each side writes its set before each hand-over, so a round holds two \
         writes; what remains above the round without a set is what the switch did to the caches. \
@@ -300,13 +280,15 @@ fn checks(rows: &[&Row]) -> Option<String> {
     ))
 }
 
-/// What tells one row from another.
+fn operations<'row>() -> Columns<'row, &'row Row<'row>> {
+    Columns::none().with(word("operation"), |row: &&Row| row.configuration().subject.clone())
+}
+
 fn settings<'row>() -> Columns<'row, &'row Row<'row>> {
-    Columns::none()
-        .with(word("operation"), |row: &&Row| row.configuration().subject.clone())
-        .with(word("between"), |row| sides(row.configuration()).to_owned())
+    operations()
+        .with(word("between"), |row| Axis::Contexts.value(row.configuration()))
         .with(word("placement"), |row| placement(row.configuration()))
-        .with(word("policy"), |row| policy(row.configuration()).to_owned())
+        .with(word("policy"), |row| row.configuration().scheduler.name().to_owned())
         .with(number("set"), |row| bytes(row.configuration().size))
 }
 
@@ -315,18 +297,14 @@ fn explained(title: &str, note: &str, table: Table) -> Option<Subsection> {
     Some(Subsection::of_table(title, table, Vec::new())?.led_by(note.to_owned()))
 }
 
-fn quantile(row: &Row, q: f64) -> f64 {
-    row.series.get(&Quantity::Operation).map_or(0.0, |series| series.quantile(q) as f64)
+fn p50(row: &Row) -> f64 {
+    row.p50_ps(Quantity::Operation).unwrap_or(0.0)
 }
 
-/// The same of any quantity in words, as far as its samples support it.
+/// A quantile of any quantity in words, as far as its samples support it.
 fn at(row: &Row, quantity: Quantity, q: f64, scale: Scale) -> String {
     let series = row.series.get(&quantity);
     series.map_or_else(dash, |series| percentile(series.quantile(q) as f64, q, series.count, scale))
-}
-
-fn rounds(row: &&Row) -> String {
-    count(row.variant.tally().sent)
 }
 
 fn mean(row: &Row) -> f64 {
@@ -353,20 +331,9 @@ fn interrupts(row: &Row, kind: &str) -> String {
     format!("{:.2}", came as f64 / rounds as f64)
 }
 
-fn sides(configuration: &Configuration) -> &'static str {
-    match configuration.contexts {
-        Contexts::Processes => "processes",
-        Contexts::Threads => "threads",
-    }
-}
-
 fn placement(configuration: &Configuration) -> String {
     let relation = &configuration.placement.relation;
     configuration.placement.cpus.map_or_else(|| relation.clone(), |[a, b]| format!("{relation} {a},{b}"))
-}
-
-fn policy(configuration: &Configuration) -> &'static str {
-    configuration.scheduler.name()
 }
 
 fn bytes(size: u32) -> String {
@@ -386,58 +353,17 @@ fn signed(ps: f64, scale: Scale) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
-    use crate::style::Style;
-    use crate::subsection::text;
+    use crate::sample::{self, figure, with};
     use doorbell_results::configuration::{Pattern, Placement};
-    use doorbell_results::figure::operation::{AS_PRINTED, PER_SWITCH, REAL_SWITCHES, SWITCHES_PER_ROUND};
-    use doorbell_results::record::Figure;
-
-    fn configuration(subject: &str, size: u32) -> Configuration {
-        Configuration {
-            pattern: Pattern::Operation { batch: 1 },
-            placement: Placement { relation: "same-core".into(), cpus: Some([1, 1]) },
-            size,
-            ..sample::configuration(subject)
-        }
-    }
-
-    fn figure(name: &str, value: f64) -> Figure {
-        Figure { name: name.to_owned(), value, unit: "ns".to_owned(), formula: String::new() }
-    }
-
-    fn shown(records: Vec<doorbell_results::record::Record>) -> String {
-        let result = sample::result("switch", records);
-        text(&subsections(&result, &Figures::of(&result)), &Style::PLAIN)
-    }
-
-    /// The last column stood half beyond the edge of a terminal of 80.
-    #[test]
-    fn the_first_screen_fits_eighty_columns() {
-        let records = [("switch-yield", 1), ("switch-futex-between-two", 1), ("cache-line", 1000)]
-            .iter()
-            .flat_map(|(subject, batch)| {
-                [Contexts::Processes, Contexts::Threads].map(|contexts| Configuration {
-                    pattern: Pattern::Operation { batch: *batch },
-                    contexts,
-                    ..configuration(subject, 0)
-                })
-            });
-        let records = records.map(|configuration| sample::record(&configuration, 0, &[40_000_000; 1000]));
-        let result = sample::result("switch", records.collect());
-        let screen = crate::screen::screen(&result, &Style { width: 80, ..Style::PLAIN });
-        assert!(screen.contains("switch-futex-between-two"), "{screen}");
-        let widest = screen.lines().map(crate::style::width).max();
-        assert!(widest <= Some(80), "{screen}");
-    }
 
     /// "There and back over two cores 0.14 µs (cache-line)", of 0.00 switches, and processes by
     /// switch-pipe beside threads by switch-futex: whatever was quickest was told.
     #[test]
     fn processes_and_threads_are_told_by_one_protocol_that_switched_with_its_count() {
         let record = |subject: &str, contexts, cpus: [u32; 2], level_ps, switches: f64| {
-            let mut configuration = Configuration { contexts, ..configuration(subject, 0) };
-            configuration.placement.cpus = Some(cpus);
+            let placement = Placement { relation: "same-core".into(), cpus: Some(cpus) };
+            let operation = with(subject, Pattern::Operation { batch: 1 });
+            let configuration = Configuration { contexts, placement, ..operation };
             let mut record = sample::record(&configuration, 0, &[level_ps; 1000]);
             record.figures = vec![figure(SWITCHES_PER_ROUND, switches)];
             if switches > 0.5 {
@@ -457,7 +383,7 @@ mod tests {
             record("by-pipe", threads, [1, 1], 1_000_000, 2.0),
         ];
         let mut result = sample::result("switch", records);
-        let lead = |result: &ResultFile| answer(result, &Figures::of(result))[0].lead.clone();
+        let lead = |result: &ResultFile| Operations.answer(result, &Figures::of(result))[0].lead.clone();
         let expected = [
             "One switch on one core by by-futex: 2 µs between processes (2.00 switches a round), \
              1.5 µs between threads (2.00 switches a round).",
@@ -474,63 +400,5 @@ mod tests {
             lead(&result),
             ["One switch on one core by by-yield: 1 µs between processes (2.00 switches a round)."]
         );
-    }
-
-    #[test]
-    fn the_tools_figure_stands_beside_the_counted_one() {
-        let mut record = sample::record(&configuration("timectxsw", 0), 0, &[40_000_000; 1000]);
-        record.environment.interrupts.insert("RES".to_owned(), 250);
-        record.figures = vec![
-            figure(REAL_SWITCHES, 10_000.0),
-            figure(SWITCHES_PER_ROUND, 10.0),
-            figure(PER_SWITCH, 4000.0),
-            figure(&format!("timectxsw{AS_PRINTED}"), 10_000.0),
-        ];
-        let text = shown(vec![record]);
-        let line = text.lines().find(|line| line.starts_with("timectxsw")).unwrap();
-        let words: Vec<&str> = line.split_whitespace().collect();
-        // 40 µs a round, ten switches of 4 µs each, and 10 µs as the tool divides.
-        assert_eq!(
-            words,
-            [
-                "timectxsw",
-                "processes",
-                "same-core",
-                "1,1",
-                "other",
-                "40.0",
-                "40.0",
-                "40.0",
-                "10.00",
-                "4.00",
-                "10.0",
-                "us",
-                "0.25",
-                "0.00",
-                "1,000"
-            ],
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn a_protocol_that_hardly_switched_has_no_figure_per_switch() {
-        let mut record = sample::record(&configuration("timetctxsw2", 0), 0, &[200_000; 1000]);
-        record.figures = vec![figure(REAL_SWITCHES, 2.0), figure(SWITCHES_PER_ROUND, 0.002)];
-        let text = shown(vec![record]);
-        let line = text.lines().find(|line| line.starts_with("timetctxsw2")).unwrap();
-        assert!(line.contains(" 0.00 ") && !text.contains("per switch  "), "{text}");
-    }
-
-    #[test]
-    fn a_working_set_is_shown_with_and_without_its_writing() {
-        let text = shown(vec![
-            sample::record(&configuration("switch-futex", 0), 0, &[4_000_000; 10]),
-            sample::record(&configuration("switch-futex", 65_536), 0, &[9_000_000; 10]),
-            sample::record(&configuration("touch", 65_536), 0, &[2_000_000; 10]),
-        ]);
-        let line = text.lines().rfind(|line| line.starts_with("switch-futex")).unwrap();
-        let words: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(words[5..], ["64", "KiB", "9.00", "2.00", "5.00", "4.00", "10"], "{text}");
     }
 }

@@ -3,28 +3,17 @@
 
 use super::style::{Role, Style, width};
 
-/// On which side a column is flush.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Align {
-    Left,
-    Right,
-}
-
 #[derive(Debug, Clone)]
 pub struct Column {
     pub(super) head: String,
-    pub(super) align: Align,
+    /// Whether it holds numbers: these are flush right, words left.
+    pub(super) is_number: bool,
     /// Columns with the smallest keep are left out first when the
     /// terminal is too narrow; `u8::MAX` never goes.
     keep: u8,
 }
 
 impl Column {
-    /// A column that always stays.
-    pub fn new(head: impl Into<String>, align: Align) -> Self {
-        Self { head: head.into(), align, keep: u8::MAX }
-    }
-
     /// The same column, left out before those with a greater `keep`
     /// when the terminal is too narrow.
     pub fn keep(mut self, keep: u8) -> Self {
@@ -33,23 +22,31 @@ impl Column {
     }
 }
 
+/// A column of numbers that always stays.
 pub fn number(head: impl Into<String>) -> Column {
-    Column::new(head, Align::Right)
+    Column { head: head.into(), is_number: true, keep: u8::MAX }
 }
 
+/// The same of words.
 pub fn word(head: impl Into<String>) -> Column {
-    Column::new(head, Align::Left)
+    Column { is_number: false, ..number(head) }
 }
 
 #[derive(Debug, Clone)]
 pub struct Table {
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Vec<String>>,
+    /// The variant that each row belongs to on a page, and whether that is the harness; empty where
+    /// rows belong to none.
+    pub(super) variants: Vec<(String, bool)>,
 }
+
+/// Letters of a cell of words that is still no sentence.
+const SENTENCE: usize = 60;
 
 impl Table {
     pub fn new(columns: Vec<Column>) -> Self {
-        Self { columns, rows: Vec::new() }
+        Self { columns, rows: Vec::new(), variants: Vec::new() }
     }
 
     /// Adds a row; one text per column, missing ones are empty.
@@ -58,16 +55,45 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// A further column, of which `cells` has what stands in each row.
+    pub fn append(&mut self, column: Column, cells: impl IntoIterator<Item = String>) {
+        self.columns.push(column);
+        self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
+    }
+
+    /// The columns of a terminal that it takes, with the gap before a further one.
+    pub(super) fn room(&self) -> usize {
+        let widest = |place: usize| {
+            let cells = self.rows.iter().map(|row| width(&row[place]));
+            cells.fold(width(&self.columns[place].head), usize::max) + 2
+        };
+        (0..self.columns.len()).map(widest).sum()
+    }
+
     /// Whether there is no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
+    /// Its rows as a page has them: the variant, whether that is the harness, and the cells, each
+    /// with its class. Numbers have none, and a sentence may be broken over lines.
+    pub(super) fn on_a_page(&self) -> impl Iterator<Item = (&str, bool, Vec<(&str, &'static str)>)> {
+        let class = |cell: &str, column: &Column| match cell.chars().count() {
+            _ if column.is_number => "",
+            0..=SENTENCE => "w",
+            _ => "w long",
+        };
+        self.rows.iter().enumerate().map(move |(place, row)| {
+            let (variant, harness) = self.variants.get(place).map_or(("", false), |(id, own)| (id, *own));
+            let cells = row.iter().zip(&self.columns);
+            (variant, harness, cells.map(|(cell, column)| (cell.as_str(), class(cell, column))).collect())
+        })
+    }
+
     /// The first `rows` rows in the columns for which there is room, with how many more there are.
     pub fn brief(&self, rows: usize, style: &Style) -> String {
         let more = self.rows.len().saturating_sub(rows);
-        let shown =
-            Self { columns: self.columns.clone(), rows: self.rows.iter().take(rows).cloned().collect() };
+        let shown = Self { rows: self.rows.iter().take(rows).cloned().collect(), ..self.clone() };
         let mut out = shown.lines(style).0;
         if more > 0 {
             out.push_str(&style.paint(Role::Aside, &format!("and {more} more\n")));
@@ -106,16 +132,12 @@ impl Table {
                 if place > 0 {
                     out.push_str("  ");
                 }
-                match self.columns[index].align {
-                    Align::Left => {
-                        out.push_str(&cells[index]);
-                        out.push_str(&pad);
-                    }
-                    Align::Right => {
-                        out.push_str(&pad);
-                        out.push_str(&cells[index]);
-                    }
-                }
+                let [before, after] = match self.columns[index].is_number {
+                    true => [&pad, &cells[index]],
+                    false => [&cells[index], &pad],
+                };
+                out.push_str(before);
+                out.push_str(after);
             }
             out.truncate(out.trim_end().len());
             out
@@ -126,7 +148,7 @@ impl Table {
             out.push_str(&line(row));
             out.push('\n');
         }
-        let left_out = full.into_iter().filter(|index| !shown.contains(index));
+        let left_out = full.into_iter().filter(|index| !shown.contains(index) && !heads[*index].is_empty());
         let left_out = left_out.map(|index| heads[index].clone()).collect();
         (out, left_out)
     }
@@ -160,10 +182,10 @@ mod tests {
 
     fn table() -> Table {
         let mut table = Table::new(vec![
-            Column::new("mechanism", Align::Left),
-            Column::new("p50", Align::Right),
-            Column::new("p90", Align::Right).keep(1),
-            Column::new("count", Align::Right).keep(2),
+            word("mechanism"),
+            number("p50"),
+            number("p90").keep(1),
+            number("count").keep(2),
         ]);
         table.row(vec!["futex-shared".into(), "8.31".into(), "9.02".into(), "10,000".into()]);
         table.row(vec!["spin".into(), "0.12".into(), "0.13".into(), "10,000".into()]);

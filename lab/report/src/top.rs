@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use super::columns::{Columns, dash};
 use super::style::{Role, Style};
-use super::table::{Align, Column, Table};
-use super::unit::{count, time};
+use super::table::{Table, number, word};
+use super::unit::{count, time_ns};
 use doorbell_results::machine::waiters::{User, Waiter, Waiters};
 
 /// The table of `now`, with rates if there was a look `before`, and what it cannot show below it.
@@ -32,45 +33,27 @@ pub fn top(now: &Waiters, before: Option<&Waiters>, style: &Style) -> String {
 }
 
 fn table(now: &Waiters, before: Option<&Waiters>) -> Table {
-    let mut columns = vec![
-        Column::new("pid", Align::Right),
-        Column::new("command", Align::Left).keep(6),
-        Column::new("waiter", Align::Left),
-    ];
-    if before.is_some() {
-        columns.push(Column::new("waits/s", Align::Right));
-    }
-    columns.extend([
-        Column::new("spun and hit", Align::Right),
-        Column::new("in vain", Align::Right).keep(5),
-        Column::new("slept", Align::Right),
-        Column::new("woken", Align::Right).keep(4),
-        Column::new("hits", Align::Right).keep(7),
-    ]);
-    let mut table = Table::new(columns);
-    for process in &now.processes {
-        for waiter in &process.waiters {
-            let mut row = vec![process.pid.to_string(), process.command.clone(), waiter.name.clone()];
-            if let Some(before) = before {
-                row.push(rate(before, now, process, waiter).map_or_else(|| "-".to_owned(), per_second));
-            }
-            row.extend([
-                count(waiter.spun_and_hit),
-                count(waiter.spun_in_vain),
-                count(waiter.slept),
-                count(waiter.woken),
-                hits(waiter),
-            ]);
-            table.row(row);
-        }
-    }
-    table
+    let waiters =
+        now.processes.iter().flat_map(|process| process.waiters.iter().map(move |waiter| (process, waiter)));
+    Columns::none()
+        .with(number("pid"), |(process, _): &(&User, &Waiter)| process.pid.to_string())
+        .with(word("command").keep(6), |(process, _)| process.command.clone())
+        .with(word("waiter"), |(_, waiter)| waiter.name.clone())
+        .with_if(before.is_some(), number("waits/s"), |(process, waiter)| {
+            before.and_then(|before| rate(before, now, process, waiter)).map_or_else(dash, per_second)
+        })
+        .with(number("spun and hit"), |(_, waiter)| count(waiter.spun_and_hit))
+        .with(number("in vain").keep(5), |(_, waiter)| count(waiter.spun_in_vain))
+        .with(number("slept"), |(_, waiter)| count(waiter.slept))
+        .with(number("woken").keep(4), |(_, waiter)| count(waiter.woken))
+        .with(number("hits").keep(7), |(_, waiter)| hits(waiter))
+        .table(&waiters.collect::<Vec<_>>())
 }
 
 /// The share of its waits that spinning ended.
 fn hits(waiter: &Waiter) -> String {
     match waiter.waits() {
-        0 => "-".to_owned(),
+        0 => dash(),
         waits => format!("{:.0} %", 100.0 * waiter.spun_and_hit as f64 / waits as f64),
     }
 }
@@ -113,7 +96,7 @@ pub(super) fn assumes(process: &User) -> String {
         }
         None => "in a way this release has no word for".to_owned(),
     };
-    let ns = |ns: Option<u32>| ns.map_or_else(|| "?".to_owned(), |ns| time(f64::from(ns) * 1e3));
+    let ns = |ns: Option<u32>| ns.map_or_else(|| "?".to_owned(), |ns| time_ns(f64::from(ns)));
     format!(
         "assumes a sleep of {} at the price of {}, {source}.",
         ns(process.sleep_latency_ns),

@@ -1,37 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `doorbell tune` found, as a table and in words, and as comments of the profile.
 
+use super::columns::{Columns, dash};
 use super::style::{Role, Style};
-use super::table::{Align, Column, Table};
-use super::unit::{Scale, time};
+use super::table::{number, word};
+use super::unit::{Scale, time_ns as ns};
 use doorbell_results::configuration::Placement;
 use doorbell_verdict::tune::{Placed, Tuned};
 
 /// The table, and what the library makes of it.
 pub fn tune(tuned: &Tuned, style: &Style) -> String {
-    let ns = |ns: f64| time(ns * 1e3);
     let scale = Scale::for_ps(
         tuned.placements.iter().flat_map(|placed| [placed.latency_ns * 1e3, placed.price_ns * 1e3]),
     );
-    let cell = |ns: f64| scale.show(ns * 1e3);
-    let mut table = Table::new(vec![
-        Column::new(format!("what sleeping costs, {}", scale.unit.sign()), Align::Left),
-        Column::new("wake", Align::Right),
-        Column::new("price", Align::Right),
-        Column::new("spin that hits", Align::Right),
-        Column::new("", Align::Left).keep(1),
-    ]);
-    for (index, placed) in tuned.placements.iter().enumerate() {
-        table.row(vec![
-            place(&placed.placement),
-            cell(placed.latency_ns),
-            cell(placed.price_ns),
-            placed.hit_ns.map_or_else(|| "-".to_owned(), cell),
-            if tuned.chosen == Some(index) { "assumed".to_owned() } else { String::new() },
-        ]);
-    }
+    let chosen = tuned.chosen.and_then(|index| tuned.placements.get(index));
+    let table = Columns::none()
+        .with(word(format!("what sleeping costs, {}", scale.unit.sign())), |placed: &Placed| {
+            place(&placed.placement)
+        })
+        .with(number("wake"), |placed| scale.show_ns(placed.latency_ns))
+        .with(number("price"), |placed| scale.show_ns(placed.price_ns))
+        .with(number("spin that hits"), |placed| placed.hit_ns.map_or_else(dash, |ns| scale.show_ns(ns)))
+        .with(word("").keep(1), |placed| match chosen.is_some_and(|chosen| std::ptr::eq(chosen, placed)) {
+            true => "assumed".to_owned(),
+            false => String::new(),
+        })
+        .table(&tuned.placements);
     let mut out = table.render(style);
-    if let Some(chosen) = tuned.chosen.and_then(|index| tuned.placements.get(index)) {
+    if let Some(chosen) = chosen {
         out.push('\n');
         out.push_str(&style.wrap(
             &format!(

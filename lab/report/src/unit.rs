@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Units of time: one stated unit per table and per axis, never mixed.
 
-pub use doorbell_results::written::{Unit, plain, time};
+pub use doorbell_results::written::{Unit, plain, time, time_ns};
 use doorbell_results::written::{grouped, in_unit, three_digits};
 
 /// One unit for a whole table, in which every figure has three digits.
@@ -25,7 +25,12 @@ impl Scale {
         three_digits(ps / self.unit.ps(), finest)
     }
 
-    /// The same, and a dash where nothing is known.
+    /// The same of nanoseconds.
+    pub fn show_ns(self, ns: f64) -> String {
+        self.show(ns * 1e3)
+    }
+
+    /// Picoseconds, and a dash where nothing is known.
     pub fn known(self, ps: Option<f64>) -> String {
         ps.map_or_else(|| "-".to_owned(), |ps| self.show(ps))
     }

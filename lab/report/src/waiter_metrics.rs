@@ -1,86 +1,94 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `top` shows, as metrics.
 
-use std::fmt::Write as _;
+use std::io;
 
-use super::export::prometheus::escape;
+use super::export::prometheus::{Family, escape};
 use doorbell_results::machine::waiters::{User, Waiter, Waiters};
+
+/// A sample: its labels and its value.
+type Sample = (String, String);
 
 /// A look as metrics, in Prometheus's text format.
 pub fn metrics(now: &Waiters) -> String {
-    let mut out = String::new();
-    let mut family = |name: &str, kind: &str, help: &str, samples: &[(String, String)]| {
-        // A counter's name ends in _total.
-        let suffix = if kind == "counter" { "_total" } else { "" };
-        let _ = writeln!(out, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}");
-        for (labels, value) in samples {
-            let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
-            let _ = writeln!(out, "{name}{suffix}{labels} {value}");
-        }
-    };
-    let of = |process: &User| format!("pid=\"{}\",command=\"{}\"", process.pid, escape(&process.command));
-    let waiters = |value: &dyn Fn(&Waiter) -> Vec<(&'static str, u64)>| -> Vec<(String, String)> {
-        let all = now
-            .processes
-            .iter()
-            .flat_map(|process| process.waiters.iter().map(move |waiter| (process, waiter)));
-        all.flat_map(|(process, waiter)| {
-            let labels =
-                format!("{},waiter=\"{}\",place=\"{}\"", of(process), escape(&waiter.name), waiter.place);
-            value(waiter).into_iter().map(move |(more, count)| (format!("{labels}{more}"), count.to_string()))
-        })
-        .collect()
-    };
+    let mut out = Vec::new();
+    // Writing to memory cannot fail.
+    let _ = write(now, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn write(now: &Waiters, out: &mut Vec<u8>) -> io::Result<()> {
     let seconds = |ns: u64| (ns as f64 / 1e9).to_string();
-    let processes = |value: fn(&User) -> Option<u64>| -> Vec<(String, String)> {
+    let processes = |value: fn(&User) -> Option<u64>| -> Vec<Sample> {
         now.processes.iter().filter_map(|process| Some((of(process), seconds(value(process)?)))).collect()
     };
-    let ended: &dyn Fn(&Waiter) -> Vec<(&'static str, u64)> =
-        &|waiter| vec![(",ended=\"spin\"", waiter.spun_and_hit), (",ended=\"sleep\"", waiter.slept)];
-    family(
-        "doorbell_waits",
-        "counter",
-        "Waits by what ended them; one that found its ring there is not counted.",
-        &waiters(ended),
-    );
-    let vain: &dyn Fn(&Waiter) -> Vec<(&'static str, u64)> = &|waiter| vec![("", waiter.spun_in_vain)];
-    family(
-        "doorbell_spins_in_vain",
-        "counter",
-        "Waits that spun their whole window and then slept.",
-        &waiters(vain),
-    );
-    let woken: &dyn Fn(&Waiter) -> Vec<(&'static str, u64)> = &|waiter| vec![("", waiter.woken)];
-    family(
-        "doorbell_wakeups",
-        "counter",
-        "Times a sleeper was woken, or woke for no reason.",
-        &waiters(woken),
-    );
-    let ready = processes(|process| process.ready_ns);
-    family(
-        "doorbell_process_ready_seconds",
-        "counter",
-        "Time in which tasks of the process stood ready and had no CPU.",
-        &ready,
-    );
-    let throttled = processes(|process| process.throttled_ns);
-    family(
-        "doorbell_process_throttled_seconds",
-        "counter",
-        "Time for which the CPU quota of the process's group was used up.",
-        &throttled,
-    );
-    let steal: Vec<_> = now.steal_ns.map(|ns| (String::new(), seconds(ns))).into_iter().collect();
-    family(
-        "doorbell_machine_steal_seconds",
-        "counter",
-        "Time that the hypervisor took from all CPUs.",
-        &steal,
-    );
-    let closed = [(String::new(), now.closed.to_string())];
-    family("doorbell_processes_closed", "gauge", "Processes that may not be looked into.", &closed);
-    out
+    let ended = waiters(now, ",ended=\"spin\"", |waiter| waiter.spun_and_hit);
+    let ended = ended.into_iter().chain(waiters(now, ",ended=\"sleep\"", |waiter| waiter.slept));
+    let families: [(&str, &str, &str, Vec<Sample>); 7] = [
+        (
+            "doorbell_waits_total",
+            "counter",
+            "Waits by what ended them; one that found its ring there is not counted.",
+            ended.collect(),
+        ),
+        (
+            "doorbell_spins_in_vain_total",
+            "counter",
+            "Waits that spun their whole window and then slept.",
+            waiters(now, "", |waiter| waiter.spun_in_vain),
+        ),
+        (
+            "doorbell_wakeups_total",
+            "counter",
+            "Times a sleeper was woken, or woke for no reason.",
+            waiters(now, "", |waiter| waiter.woken),
+        ),
+        (
+            "doorbell_process_ready_seconds_total",
+            "counter",
+            "Time in which tasks of the process stood ready and had no CPU.",
+            processes(|process| process.ready_ns),
+        ),
+        (
+            "doorbell_process_throttled_seconds_total",
+            "counter",
+            "Time for which the CPU quota of the process's group was used up.",
+            processes(|process| process.throttled_ns),
+        ),
+        (
+            "doorbell_machine_steal_seconds_total",
+            "counter",
+            "Time that the hypervisor took from all CPUs.",
+            now.steal_ns.map(|ns| (String::new(), seconds(ns))).into_iter().collect(),
+        ),
+        (
+            "doorbell_processes_closed",
+            "gauge",
+            "Processes that may not be looked into.",
+            vec![(String::new(), now.closed.to_string())],
+        ),
+    ];
+    for (name, kind, help, samples) in families {
+        let mut family = Family::begin(out, name, kind, help)?;
+        samples.iter().try_for_each(|(labels, value)| family.sample("", labels, value))?;
+    }
+    Ok(())
+}
+
+fn of(process: &User) -> String {
+    format!("pid=\"{}\",command=\"{}\"", process.pid, escape(&process.command))
+}
+
+/// A sample of each waiter, with `more` labels.
+fn waiters(now: &Waiters, more: &str, value: fn(&Waiter) -> u64) -> Vec<Sample> {
+    let all =
+        now.processes.iter().flat_map(|process| process.waiters.iter().map(move |waiter| (process, waiter)));
+    let sample = |(process, waiter): (&User, &Waiter)| {
+        let Waiter { name, place, .. } = waiter;
+        let labels = format!("{},waiter=\"{}\",place=\"{place}\"{more}", of(process), escape(name));
+        (labels, value(waiter).to_string())
+    };
+    all.map(sample).collect()
 }
 
 #[cfg(test)]

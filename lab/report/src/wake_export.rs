@@ -77,28 +77,18 @@ fn micros(ns: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::anatomy::program::{By, Mechanism, Object, Stacks, Wait};
+    use crate::program::tests::{edge, futex};
+    use doorbell_results::anatomy::program::Stacks;
     use doorbell_results::record::{Series, sample};
 
     fn program() -> Program {
         let series = |low_ns| Series::from(&sample::histogram(low_ns, 2));
         let edge = Edge {
-            waker: Waker::Kernel,
-            waiter: "a; b".to_owned(),
-            mechanism: Mechanism {
-                wait: Wait::Futex,
-                object: Object::Futex { address: 0x1048 },
-                by: By::Call,
-            },
             wakes: 2,
-            ran_out: 0,
-            rescued: 0,
             slept: series(8000.0),
             took: series(3000.0),
             sequence: Some(0),
-            slowest: Vec::new(),
-            sampled: 0,
-            stacks: Vec::new(),
+            ..edge(Waker::Kernel, "a; b", futex(0x1048))
         };
         let sequence = Sequence {
             task: 7,

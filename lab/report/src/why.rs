@@ -4,15 +4,15 @@
 
 use super::anatomy::waterfall;
 use super::axis;
+use super::columns::Columns;
 use super::command_line::repeat;
 use super::doctor;
 use super::figures::Figures;
 use super::section::Section;
-use super::style::{Role, Style};
-use super::subsection::{self, Subsection};
+use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::{Scale, alike, count, time};
-use crate::wording::counted;
+use crate::wording::{counted, sentence};
 use doorbell_results::anatomy::Wake;
 use doorbell_results::event::{Event, What};
 use doorbell_results::record::ResultFile;
@@ -32,56 +32,45 @@ impl Section for SlowWakes {
     fn answer(&self, result: &ResultFile, _: &Figures) -> Vec<Subsection> {
         let configurations = why(result);
         let told = configurations.iter().map(|slow| {
-            let lead =
-                vec![format!("{} {}", verdict(slow, configurations.len()), rest(slow)).trim().to_owned()];
-            let scale = Scale::for_ps(slow.kept.iter().map(|one| one.wake.whole_ps() as f64));
-            let table = (!slow.kept.is_empty()).then(|| table(&slow.kept, scale));
-            Subsection { lead, table, ..Subsection::default() }
+            let table = (!slow.kept.is_empty()).then(|| table(&slow.kept, false));
+            Subsection { lead: vec![said(slow, configurations.len())], table, ..Subsection::default() }
         });
         told.collect()
     }
-    fn text(&self, result: &ResultFile, _: &Figures, style: &Style) -> String {
-        text(result, style)
+    fn details(&self, result: &ResultFile, _: &Figures) -> Vec<Subsection> {
+        let configurations = why(result);
+        let mut told = Vec::new();
+        for slow in &configurations {
+            told.push(Subsection { title: said(slow, configurations.len()), ..Subsection::default() });
+            told.extend(each(&slow.kept));
+        }
+        let findings = &result.machine.findings;
+        let fit = (!findings.is_empty()).then(|| doctor::verdict(findings));
+        let again = Some(repeat(result)).filter(|again| !again.is_empty());
+        let lead = fit.into_iter().chain(again.map(|again| format!("To repeat it: {again}")));
+        told.extend(Subsection::of_lines("", lead.collect()));
+        told
     }
 }
 
-/// Everything about the slow wakes of a run.
-pub fn text(result: &ResultFile, style: &Style) -> String {
-    let configurations = why(result);
-    let mut out = String::new();
-    for slow in &configurations {
-        let line = format!("{} {}", verdict(slow, configurations.len()), rest(slow));
-        out.push_str(&format!("\n{}", style.paint(Role::Heading, &style.wrap(line.trim(), 0))));
-        if slow.kept.is_empty() {
-            continue;
-        }
-        out.push_str(&each(&slow.kept, style));
-    }
-    if !result.machine.findings.is_empty() {
-        out.push_str(&format!("\n{}", style.wrap(&doctor::verdict(&result.machine.findings), 0)));
-    }
-    let again = repeat(result);
-    if !again.is_empty() {
-        out.push_str(&format!("To repeat it: {}\n", style.text(&again)));
-    }
-    out
+/// What was found of a configuration, what to do about it, and what was missed.
+fn said(slow: &Slow, configurations: usize) -> String {
+    format!("{} {}", verdict(slow, configurations), rest(slow)).trim().to_owned()
 }
 
 /// The table of slow wake-ups, and of each a waterfall, what was found and its events.
-pub(super) fn each(kept: &[Explained], style: &Style) -> String {
-    let scale = Scale::for_ps(kept.iter().map(|one| one.wake.whole_ps() as f64));
-    let mut out = format!("\n{}", table(kept, scale).render(style));
-    for one in kept {
-        out.push_str(&waterfall(one.wake, &title(one), style));
-        for found in worth_telling(one) {
-            let line = format!("{}: {}", found.name, crate::wording::sentence(&found.evidence));
-            out.push_str(&style.wrap(&line, 2));
-        }
-        if !one.wake.events.is_empty() {
-            out.push_str(&subsection::text(&[events(one.wake)], style));
-        }
+pub(super) fn each(kept: &[Explained]) -> Vec<Subsection> {
+    let mut told = Vec::new();
+    if !kept.is_empty() {
+        told.push(Subsection { table: Some(table(kept, false)), ..Subsection::default() });
     }
-    out
+    for one in kept {
+        let found = worth_telling(one);
+        let notes = found.map(|found| format!("{}: {}", found.name, sentence(&found.evidence))).collect();
+        told.push(Subsection { notes, ..waterfall(one.wake, &title(one)) });
+        told.extend((!one.wake.events.is_empty()).then(|| events(one.wake)));
+    }
+    told
 }
 
 /// What was found, in a sentence.
@@ -120,7 +109,7 @@ pub(super) fn verdict(slow: &Slow, configurations: usize) -> String {
         ),
     };
     let why = match (&worst.verdict, worst.longest) {
-        (Some(found), _) => format!("cause: {}. {}", found.name, crate::wording::sentence(&found.evidence)),
+        (Some(found), _) => format!("cause: {}. {}", found.name, sentence(&found.evidence)),
         (None, _) if worst.wake.events_left_out > 0 => format!("cause: unknown: {}.", left_out(worst.wake)),
         (None, Some((mark, ps))) => format!(
             "cause: unknown. It spent {} of it until \"{}\", and nothing that was recorded covers \
@@ -156,28 +145,23 @@ fn rest(slow: &Slow) -> String {
     format!("{cure}{missed}{hidden}")
 }
 
-/// The name of a slow wake.
 pub(super) fn title(one: &Explained) -> String {
     let cause = one.verdict.as_ref().map_or("unknown", |found| found.name);
     format!("Wake-up {}: {}, {cause}", count(one.wake.sequence), time(one.wake.whole_ps() as f64))
 }
 
-fn table(kept: &[Explained], scale: Scale) -> Table {
-    let mut table = Table::new(vec![
-        number("wake-up"),
-        number(format!("took, {}", scale.unit.sign())),
-        word("cause"),
-        number("covers"),
-    ]);
-    for [number, took, cause, covers, _] in causes(kept, scale) {
-        table.row(vec![number, took, cause, covers]);
-    }
-    table
+/// The table of slow wake-ups, with what each cause rests on where there is room for it.
+pub(super) fn table(kept: &[Explained], evidence: bool) -> Table {
+    let scale = Scale::for_ps(kept.iter().map(|one| one.wake.whole_ps() as f64));
+    let took = format!("took, {}", scale.unit.sign());
+    let heads = [number("wake-up"), number(took), word("cause"), number("covers"), word("evidence")];
+    let heads = heads.into_iter().zip(0..if evidence { 5 } else { 4 });
+    Columns::none().each(heads, |row: &[String; 5], place| row[*place].clone()).table(&causes(kept, scale))
 }
 
 /// Number, time, cause, share and evidence of each slow wake; what
 /// else was found follows in rows of its own.
-pub(super) fn causes(kept: &[Explained], scale: Scale) -> Vec<[String; 5]> {
+fn causes(kept: &[Explained], scale: Scale) -> Vec<[String; 5]> {
     let mut rows = Vec::new();
     for one in kept {
         let whole = one.wake.whole_ps().max(1) as f64;
@@ -221,22 +205,20 @@ fn left_out(wake: &Wake) -> String {
 /// What the kernel told of a wake, in order.
 pub(super) fn events(wake: &Wake) -> Subsection {
     let scale = Scale::for_ps([wake.whole_ps() as f64 / 8.0]);
-    let mut table = Table::new(vec![number("at"), number("CPU"), word("event")]);
-    for event in wake.events.iter().take(EVENTS) {
-        table.row(vec![scale.show(event.at as f64), event.cpu.to_string(), said(event, wake)]);
-    }
+    let table = Columns::none()
+        .with(number("at"), |event: &Event| scale.show(event.at as f64))
+        .with(number("CPU"), |event| event.cpu.to_string())
+        .with(word("event"), |event| happened(event, wake))
+        .table(wake.events.iter().take(EVENTS));
     let left = (wake.events.len().saturating_sub(EVENTS) as u64).saturating_add(wake.events_left_out);
     let all = (wake.events.len() as u64).saturating_add(wake.events_left_out);
     let note = format!("and {}; the result file has the first of them", counted(left, "more event"));
-    Subsection {
-        title: format!("Wake-up {}: {}, {}", count(wake.sequence), counted(all, "event"), scale.unit.sign()),
-        table: Some(table),
-        notes: Some(note).filter(|_| left > 0).into_iter().collect(),
-        ..Subsection::default()
-    }
+    let title = format!("Wake-up {}: {}, {}", count(wake.sequence), counted(all, "event"), scale.unit.sign());
+    let notes = Some(note).filter(|_| left > 0).into_iter().collect();
+    Subsection { notes, ..Subsection::answer(title, Vec::new(), table) }
 }
 
-fn said(event: &Event, wake: &Wake) -> String {
+fn happened(event: &Event, wake: &Wake) -> String {
     let who = |task: i32, name: &str| match task {
         0 => "idle".to_owned(),
         task if task == wake.tasks[0] => "the notifier".to_owned(),
@@ -271,6 +253,8 @@ fn said(event: &Event, wake: &Wake) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::style::Style;
+    use crate::subsection::text;
     use doorbell_results::anatomy::sample::whole;
     use doorbell_results::anatomy::{Hidden, Mark};
     use doorbell_results::configuration::{Configuration, Trace};
@@ -281,7 +265,7 @@ mod tests {
         let configuration = sample::configuration("futex");
         let mut wake = whole().kept[0].clone();
         wake.events_left_out = 7;
-        let one = Explained { wake: &wake, verdict: None, found: Vec::new(), longest: None };
+        let kept = vec![Explained { wake: &wake, verdict: None, found: Vec::new(), longest: None }];
         let slow = Slow {
             configuration: &configuration,
             above_ns: 0,
@@ -290,7 +274,7 @@ mod tests {
             median_ps: 1e6,
             incomplete: 0,
             hidden: Vec::new(),
-            kept: vec![one],
+            kept,
         };
         let row = &causes(&slow.kept, Scale::for_ps([1e6]))[0];
         assert_eq!(
@@ -311,13 +295,12 @@ mod tests {
             seen.hidden = vec![Hidden { mark: Mark::ScheduledIn, why }];
             record.anatomy = Some(seen);
         }
-        let text = text(&result, &Style::PLAIN);
+        let text = text(&SlowWakes.details(&result, &Figures::of(&result)), &Style::PLAIN);
         assert_eq!(text.matches("Not recorded in this run").count(), 1, "{text}");
     }
 
     #[test]
     fn what_covers_under_a_hundredth_of_a_wake_is_not_listed_beside_its_cause() {
-        let configuration = sample::configuration("futex");
         let anatomy = whole();
         let wake = &anatomy.kept[0];
         let found = |name, covers_ps| Found { name, covers_ps, evidence: "seen".to_owned() };
@@ -325,17 +308,7 @@ mod tests {
         let found =
             vec![found("steal", whole), found("page fault", whole / 50), found("interrupts", whole / 200)];
         let one = Explained { wake, verdict: Some(found[0].clone()), found, longest: None };
-        let slow = Slow {
-            configuration: &configuration,
-            above_ns: 0,
-            above: 0,
-            wakes: 20,
-            median_ps: 1e6,
-            incomplete: 0,
-            hidden: Vec::new(),
-            kept: vec![one],
-        };
-        let rows = causes(&slow.kept, Scale::for_ps([1e6]));
+        let rows = causes(&[one], Scale::for_ps([1e6]));
         let causes: Vec<&str> = rows.iter().map(|row| row[2].as_str()).collect();
         assert_eq!(causes, ["steal", "  also: page fault"]);
     }

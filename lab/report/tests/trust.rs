@@ -12,16 +12,17 @@ fn trust(result: &ResultFile) -> String {
     line.unwrap_or_else(|| panic!("no line says how far to trust it:\n{shown}")).to_owned()
 }
 
+fn interference() -> Warning {
+    let words = || "planted".to_owned();
+    Warning { name: INTERFERENCE.name.to_owned(), cause: words(), effect: words(), cure: words() }
+}
+
 /// "Trust: other work interfered with 6 of 6 trials, 6 hung or
 /// failed" stood under a run that measured nothing.
 #[test]
 fn nothing_is_said_to_have_interfered_with_what_was_not_measured() {
     let mut result = sample::result(&[sample::configuration("futex")], 6, |_, _| 16_000.0);
-    let words = || "planted".to_owned();
-    for record in &mut result.records {
-        let name = INTERFERENCE.name.to_owned();
-        record.warnings.push(Warning { name, cause: words(), effect: words(), cure: words() });
-    }
+    result.records.iter_mut().for_each(|record| record.warnings.push(interference()));
     assert_eq!(trust(&result), "Trust: other work interfered with 6 of 6 trials.");
     for record in result.records.iter_mut().take(4) {
         record.outcome = Outcome::Failed { cause: "no process could be started".to_owned() };
@@ -46,8 +47,6 @@ fn where_the_system_tells_nothing_of_other_work_no_number_of_trials_is_said_to_b
     let told = "Trust: interference by other work was not measured.";
     assert_eq!(trust(&result), told);
     // What was seen is told all the same.
-    let words = || "planted".to_owned();
-    let name = INTERFERENCE.name.to_owned();
-    result.records[0].warnings.push(Warning { name, cause: words(), effect: words(), cure: words() });
+    result.records[0].warnings.push(interference());
     assert_eq!(trust(&result), "Trust: other work interfered with 1 of 6 trials.");
 }

@@ -13,7 +13,7 @@ use doorbell_harness::primitives::PRIMITIVES;
 use doorbell_machine::doctor;
 use doorbell_report::notifications::IRREGULARITIES;
 use doorbell_report::style::{Role, Style};
-use doorbell_report::terms::{TERMS, key};
+use doorbell_report::terms::{self, key};
 use doorbell_results::about::About;
 use doorbell_results::anatomy::Mark;
 use doorbell_results::nearest::{did_you_mean, nearest};
@@ -188,8 +188,7 @@ fn needs() -> Vec<Topic> {
 /// Heads of columns, placements, percentiles, verdicts and parts of a run; most of what has the
 /// name of something above is explained there.
 fn terms() -> Vec<Topic> {
-    let kinds = TERMS.iter().flat_map(|(kind, words)| words.iter().map(|word| (*kind, word)));
-    kinds.map(|(kind, (name, meaning))| plain(name, kind, meaning)).collect()
+    terms::terms().map(|[kind, name, meaning]| plain(name, kind, meaning)).collect()
 }
 
 fn plain(name: &str, kind: &'static str, summary: &'static str) -> Topic {
@@ -303,7 +302,7 @@ mod tests {
     fn every_head_of_every_table_has_an_explanation() {
         let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
         let mut heads: Vec<(String, String)> =
-            Axis::ALL.iter().map(|axis| ("axis".into(), axis.name().into())).collect();
+            Axis::all().map(|axis| ("axis".into(), axis.name().into())).collect();
         let mut folders = vec![
             format!("{}/../report/src", env!("CARGO_MANIFEST_DIR")),
             format!("{}/src/cli", env!("CARGO_MANIFEST_DIR")),

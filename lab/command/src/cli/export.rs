@@ -29,8 +29,8 @@ pub struct Args {
 }
 
 fn formats() -> PossibleValuesParser {
-    let formats = export::all().iter();
-    PossibleValuesParser::new(formats.map(|format| PossibleValue::new(format.name()).help(format.about())))
+    let formats = export::ALL.into_iter();
+    PossibleValuesParser::new(formats.map(|format| PossibleValue::new(format.name).help(format.about)))
 }
 
 /// Runs `doorbell export`.
@@ -38,6 +38,6 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let result = read::read(&args.file)?;
     let format = export::find(&args.format)
         .ok_or_else(|| super::usage::Usage(format!("no format is called '{}'", args.format)))?;
-    out::put(args.output.as_deref().unwrap_or(Path::new("-")), |out| format.export(&result, out))?;
+    out::put(args.output.as_deref().unwrap_or(Path::new("-")), |out| (format.export)(&result, out))?;
     Ok(Exit::Done)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::common::{Exit, Terminal};
 use super::out::Out;
 use doorbell_report::style::{Role, Style};
-use doorbell_report::table::{Align, Column, Table};
+use doorbell_report::table::{Table, word};
 use doorbell_results::record::need::NEEDS;
 use doorbell_results::written::pretty_json;
 use doorbell_subjects::mechanism::{self, Contexts, Unavailable};
@@ -149,12 +149,8 @@ fn text(listing: &Listing, style: &Style) -> String {
         if items.is_empty() {
             continue;
         }
-        let mut table = Table::new(vec![
-            Column::new(head, Align::Left),
-            Column::new("here", Align::Left),
-            Column::new("joins", Align::Left).keep(1),
-            Column::new("what it is", Align::Left).keep(2),
-        ]);
+        let mut table =
+            Table::new(vec![word(head), word("here"), word("joins").keep(1), word("what it is").keep(2)]);
         for item in items {
             let here = if item.available { "yes" } else { "no" };
             table.row(vec![item.name.into(), here.into(), item.joins().into(), item.summary.into()]);

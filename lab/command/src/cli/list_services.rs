@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::common::{Exit, Terminal};
 use super::out::Out;
 use doorbell_report::style::{Role, Style};
-use doorbell_report::table::{Align, Column, Table};
+use doorbell_report::table::{Table, number, word};
 use doorbell_report::unit::count;
 
 /// Arguments of `doorbell list-services`.
@@ -84,15 +84,15 @@ fn text(found: &Found, style: &Style) -> String {
 
 fn table(found: &Found) -> Table {
     let mut table = Table::new(vec![
-        Column::new("service", Align::Left),
-        Column::new("pid", Align::Right),
-        Column::new("client", Align::Right),
-        Column::new("requests", Align::Right),
-        Column::new("full", Align::Right),
-        Column::new("dropped", Align::Right),
-        Column::new("answers", Align::Right),
-        Column::new("full", Align::Right),
-        Column::new("dropped", Align::Right),
+        word("service"),
+        number("pid"),
+        number("client"),
+        number("requests"),
+        number("full"),
+        number("dropped"),
+        number("answers"),
+        number("full"),
+        number("dropped"),
     ]);
     for served in &found.services {
         let process = served.process.map_or_else(|| "nobody".to_owned(), |process| process.to_string());

@@ -70,11 +70,11 @@ fn told(result: &ResultFile, baseline: &ResultFile) -> Vec<(String, String)> {
         ("tables".to_owned(), summary::summary(result, &style)),
         ("verdict".to_owned(), doorbell_report::subsection::text(&verdict, &style)),
     ];
-    for exporter in export::all() {
+    for exporter in export::ALL {
         let mut bytes = Vec::new();
-        exporter.export(result, &mut bytes).unwrap();
+        (exporter.export)(result, &mut bytes).unwrap();
         // Some formats are for programs; of those only that they can be written.
-        all.push((exporter.name().to_owned(), String::from_utf8(bytes).unwrap_or_default()));
+        all.push((exporter.name.to_owned(), String::from_utf8(bytes).unwrap_or_default()));
     }
     let source = Source { name: "run".to_owned(), result: result.clone(), verdict };
     all.push(("page".to_owned(), report(&[source]).unwrap()));

@@ -3,7 +3,6 @@
 
 use crate::figures::Distribution;
 
-/// One variant in a chart.
 #[derive(Debug, Clone)]
 pub struct Curve<'figures> {
     /// What the variant is called throughout a page.

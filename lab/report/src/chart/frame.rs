@@ -27,6 +27,12 @@ impl Frame {
         frame
     }
 
+    /// The field of a chart with a row for each variant, `rows` units high, below `top`.
+    pub(super) fn of_rows(left: f64, top: f64, rows: f64) -> Self {
+        let bottom = top + rows;
+        Self { width: 640.0, height: bottom + 56.0, left, right: 612.0, top, bottom }
+    }
+
     /// An empty picture of this size.
     pub(super) fn picture(&self, sentence: impl Into<String>) -> Picture {
         Picture::new(self.width, self.height, sentence)

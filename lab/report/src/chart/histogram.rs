@@ -17,15 +17,7 @@ const STRIP: f64 = 66.0;
 
 /// Draws it; `quantity` names what was timed.
 pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
-    let strips = curves.len() as f64;
-    let frame = Frame {
-        width: 640.0,
-        height: 20.0 + strips * STRIP + 50.0,
-        left: 70.0,
-        right: 612.0,
-        top: 14.0,
-        bottom: 14.0 + strips * STRIP,
-    };
+    let frame = Frame::of_rows(70.0, 14.0, curves.len() as f64 * STRIP);
     let ends = curves.iter().flat_map(|curve| [curve.series.min_ps as f64, curve.series.max_ps as f64]);
     let x = Log::over(ends, frame.left, frame.right);
     let mut picture =

@@ -30,7 +30,6 @@ pub(super) fn mark(curve: &Curve, x: f64, y: f64) -> Element {
     shape.at(x, y).with("class", &fill(curve))
 }
 
-/// The shape of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Circle,

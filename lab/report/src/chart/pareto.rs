@@ -4,10 +4,9 @@
 
 use super::curve::Curve;
 use super::frame::{Frame, group};
-use super::palette::mark;
-use super::palette::stroke;
+use super::palette::{mark, stroke};
 use super::scale::Log;
-use super::svg::{Element, LETTER, Picture, cut, label, line, tenths};
+use super::svg::{LETTER, Picture, cut, label, line, polyline};
 use crate::unit::{count, time};
 
 /// Among more variants than these no mark can be told from another.
@@ -37,9 +36,7 @@ pub fn draw(curves: &[Curve], quantity: &str, price: &str) -> Option<Picture> {
         .filter(|(_, cpu, p50)| !known.iter().any(|(_, other, quicker)| other < cpu && quicker < p50))
         .collect();
     front.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let corners: Vec<String> =
-        front.iter().map(|(_, cpu, p50)| format!("{},{}", tenths(x.at(*cpu)), tenths(y.at(*p50)))).collect();
-    picture.push(Element::new("polyline").with("class", "front").with("points", &corners.join(" ")));
+    picture.push(polyline("front", front.iter().map(|(_, cpu, p50)| (x.at(*cpu), y.at(*p50)))));
 
     let mut taken: Vec<[f64; 4]> = known.iter().map(|(_, cpu, p50)| around(x.at(*cpu), y.at(*p50))).collect();
     for (curve, cpu, p50) in &known {

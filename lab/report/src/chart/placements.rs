@@ -3,7 +3,7 @@
 //! mechanism costs, and what the place costs it.
 
 use super::curve::Curve;
-use super::frame::{grid, group};
+use super::frame::{Frame, group};
 use super::palette::{mark, stroke};
 use super::scale::Log;
 use super::svg::{LETTER, Picture, cut, label, label_as, line};
@@ -66,19 +66,9 @@ pub fn draw(
     if let Some(title) = title {
         picture.push(label_as("title", 12.0, 26.0, &cut(title, width * 0.78)));
     }
-    let ticks = x.time_ticks();
-    grid(&mut picture, &ticks, |at| [[at, top - 4.0], [at, bottom]]);
-    for tick in ticks.iter().filter(|tick| !tick.label.is_empty()) {
-        picture.push(label_as("tick middle", tick.at, bottom + 17.0, &tick.label));
-    }
-    picture.push(line("axis", left, bottom, right, bottom));
+    let frame = Frame { width, height: bottom + 66.0, left, right, top: top - 4.0, bottom };
+    frame.horizontal(&mut picture, &x.time_ticks(), &format!("{quantity} (time, logarithmic)"));
     let middle = (left + right) / 2.0;
-    picture.push(label_as(
-        "axis-title middle",
-        middle,
-        bottom + 37.0,
-        &format!("{quantity} (time, logarithmic)"),
-    ));
     let part = match rows.len() < of {
         true => format!("the quickest {} of {of} mechanisms · ", rows.len()),
         false => String::new(),

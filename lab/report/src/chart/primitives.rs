@@ -6,7 +6,7 @@ use super::curve::Curve;
 use super::frame::{Frame, group};
 use super::palette::{COLORS, mark, stroke};
 use super::scale::{Linear, Log};
-use super::svg::{Element, Picture, tenths};
+use super::svg::{Picture, polyline};
 use crate::extra::PrimitiveLine;
 use crate::figures::Distribution;
 use crate::unit::time;
@@ -16,10 +16,8 @@ use crate::unit::time;
 pub fn draw(primitives: &[PrimitiveLine]) -> Option<Picture> {
     let primitives: Vec<&PrimitiveLine> =
         primitives.iter().filter(|primitive| primitive.medians.len() > 1).collect();
-    let begin =
-        primitives.iter().flat_map(|primitive| primitive.medians.iter().map(|median| median.0)).min()?;
-    let end =
-        primitives.iter().flat_map(|primitive| primitive.medians.iter().map(|median| median.0)).max()?;
+    let moments = || primitives.iter().flat_map(|primitive| primitive.medians.iter().map(|median| median.0));
+    let (begin, end) = (moments().min()?, moments().max()?);
     let nothing = Distribution::default();
     let looks: Vec<Curve> = primitives
         .iter()
@@ -44,19 +42,12 @@ pub fn draw(primitives: &[PrimitiveLine]) -> Option<Picture> {
     );
     let mut picture =
         frame.picture(format!("{} primitive costs of the machine over the run", primitives.len()));
-    let show = |value: f64| crate::wording::four_digits(value);
+    let show = crate::wording::four_digits;
     frame.horizontal(&mut picture, &x.ticks(show), "time since the first reading, s");
     frame.vertical(&mut picture, &y.time_ticks(), "median of the primitive cost (logarithmic)");
     for (primitive, look) in primitives.iter().zip(&looks) {
         let place = |&(at, ps): &(u64, f64)| (x.at(seconds(at)), y.at(ps));
-        let corners: Vec<String> = primitive
-            .medians
-            .iter()
-            .map(place)
-            .map(|(across, down)| format!("{},{}", tenths(across), tenths(down)))
-            .collect();
-        let mut variant = group(look)
-            .child(Element::new("polyline").with("class", &stroke(look)).with("points", &corners.join(" ")));
+        let mut variant = group(look).child(polyline(&stroke(look), primitive.medians.iter().map(place)));
         for median in &primitive.medians {
             let (across, down) = place(median);
             let title = format!("{}: {} after {} s", look.name, time(median.1), show(seconds(median.0)));

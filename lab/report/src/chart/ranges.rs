@@ -3,10 +3,10 @@
 //! marked. Readable with two variants and with two hundred.
 
 use super::curve::Curve;
-use super::frame::{grid, group};
+use super::frame::{Frame, group};
 use super::palette::stroke;
 use super::scale::Log;
-use super::svg::{Element, Path, Picture, cut, label_as, line, tenths};
+use super::svg::{Element, Path, Picture, cut, label_as, line};
 use crate::unit::{count, time};
 
 /// Height of one variant's line.
@@ -14,11 +14,11 @@ const ROW: f64 = 22.0;
 
 /// Variants that were run under the same conditions.
 #[derive(Debug)]
-pub struct Group<'curves> {
+pub struct Group<'figures> {
     /// The conditions; empty where there is only one group.
     pub name: String,
     /// The variants, in the order they are drawn.
-    pub curves: &'curves [Curve<'curves>],
+    pub curves: Vec<Curve<'figures>>,
 }
 
 /// Draws it; `quantity` names what was timed, `title` stands above (a page has its own headings and
@@ -31,7 +31,7 @@ pub fn draw(groups: &[Group], quantity: &str, title: Option<&str>, limit: Option
     let top = key + 14.0;
     let bottom = top + (variants + heads) as f64 * ROW + 6.0;
     let (width, left, right) = (960.0, 250.0, 806.0);
-    let all = || groups.iter().flat_map(|group| group.curves);
+    let all = || groups.iter().flat_map(|group| &group.curves);
     let ends = all().flat_map(|curve| [curve.series.min_ps as f64, curve.series.max_ps as f64]);
     let x = Log::over(ends.chain(limit), left, right);
     let mut picture = Picture::new(width, bottom + 48.0, format!("{quantity}: range of {variants} variants"));
@@ -39,16 +39,12 @@ pub fn draw(groups: &[Group], quantity: &str, title: Option<&str>, limit: Option
         picture.push(label_as("title", 12.0, 26.0, &cut(title, width * 0.78)));
     }
     how_to_read(&mut picture, left, key);
-    let ticks = x.time_ticks();
-    grid(&mut picture, &ticks, |at| [[at, top - 4.0], [at, bottom]]);
     // Where the limit is named no tick is.
     let free = |at: f64| limit.is_none_or(|ps| (x.at(ps) - at).abs() > 66.0);
-    for tick in ticks.iter().filter(|tick| !tick.label.is_empty() && free(tick.at)) {
-        picture.push(label_as("tick middle", tick.at, bottom + 17.0, &tick.label));
-    }
-    picture.push(line("axis", left, bottom, right, bottom));
-    let axis = format!("{quantity} (time, logarithmic)");
-    picture.push(label_as("axis-title middle", (left + right) / 2.0, bottom + 38.0, &axis));
+    let mut ticks = x.time_ticks();
+    ticks.iter_mut().filter(|tick| !free(tick.at)).for_each(|tick| tick.label.clear());
+    let frame = Frame { width, height: bottom + 48.0, left, right, top: top - 4.0, bottom };
+    frame.horizontal(&mut picture, &ticks, &format!("{quantity} (time, logarithmic)"));
     picture.push(label_as("note end", right + 70.0, key, "p50"));
     picture.push(label_as("note end", right + 144.0, key, "p99"));
 
@@ -66,7 +62,7 @@ pub fn draw(groups: &[Group], quantity: &str, title: Option<&str>, limit: Option
                     .titled(&conditions.name),
             );
         }
-        for curve in conditions.curves {
+        for curve in &conditions.curves {
             y += ROW;
             picture.push(row(curve, &x, y - ROW / 2.0, left, right));
         }
@@ -140,11 +136,6 @@ fn how_to_read(picture: &mut Picture, left: f64, y: f64) {
         Element::new("circle").with("class", "area harness").at("cx", place(1)).at("cy", y).at("r", 5.0),
     );
     for (index, (name, _)) in parts.iter().enumerate() {
-        let middle = Element::new("text")
-            .with("class", "note middle")
-            .with("x", &tenths(place(index)))
-            .at("y", y - 9.0)
-            .text(name);
-        picture.push(middle);
+        picture.push(label_as("note middle", place(index), y - 9.0, name));
     }
 }

@@ -3,7 +3,6 @@
 
 use crate::unit::time;
 
-/// A mark along an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tick {
     pub at: f64,

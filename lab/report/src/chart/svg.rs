@@ -123,7 +123,6 @@ impl Path {
         self.line(x, y);
     }
 
-    /// The path as an element.
     pub(super) fn element(&self, class: &str) -> Element {
         Element::new("path").with("class", class).with("d", &self.text)
     }
@@ -229,6 +228,13 @@ pub(super) fn label_as(class: &str, x: f64, y: f64, text: &str) -> Element {
 
 pub(super) fn line(class: &str, x1: f64, y1: f64, x2: f64, y2: f64) -> Element {
     Element::new("line").with("class", class).at("x1", x1).at("y1", y1).at("x2", x2).at("y2", y2)
+}
+
+/// A line through all of `places`.
+pub(super) fn polyline(class: &str, places: impl IntoIterator<Item = (f64, f64)>) -> Element {
+    let corners = places.into_iter().map(|(x, y)| format!("{},{}", tenths(x), tenths(y)));
+    let points = corners.collect::<Vec<_>>().join(" ");
+    Element::new("polyline").with("class", class).with("points", &points)
 }
 
 /// `text` cut to about `room` units at the size of the charts' type;

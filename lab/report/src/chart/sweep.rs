@@ -6,14 +6,13 @@ use super::curve::Curve;
 use super::frame::{Frame, group};
 use super::palette::{mark, stroke};
 use super::scale::{Log, Tick};
-use super::svg::{Element, Picture, tenths};
+use super::svg::{Picture, polyline};
 use crate::figures::Distribution;
 use crate::unit::{count, time};
 
 /// One mechanism over all values.
 #[derive(Debug)]
 pub struct SweepCurve<'curves> {
-    /// How it is drawn and called.
     pub look: Curve<'curves>,
     /// Value, how it is said, and the samples at it, by ascending value.
     pub points: Vec<(f64, String, &'curves Distribution)>,
@@ -59,21 +58,16 @@ pub fn draw(lines: &[SweepCurve], quantity: &str, along: &str) -> Option<Picture
     frame.horizontal(&mut picture, &ticks, along);
     frame.vertical(&mut picture, &y.time_ticks(), &format!("{quantity}, p50 and p99 (logarithmic)"));
     for line in lines {
-        let path = |q: f64| {
-            let corners: Vec<String> = line
+        let path = |class: &str, q: f64| {
+            let places = line
                 .points
                 .iter()
-                .filter_map(|(value, _, series)| {
-                    let ps = series.percentile(q)?;
-                    Some(format!("{},{}", tenths(place(*value)), tenths(y.at(ps as f64))))
-                })
-                .collect();
-            Element::new("polyline").with("points", &corners.join(" "))
+                .filter_map(|(value, _, series)| Some((place(*value), y.at(series.percentile(q)? as f64))));
+            polyline(class, places)
         };
         let class = stroke(&line.look);
-        let mut variant = group(&line.look)
-            .child(path(0.5).with("class", &class))
-            .child(path(0.99).with("class", &format!("{class} hair")));
+        let mut variant =
+            group(&line.look).child(path(&class, 0.5)).child(path(&format!("{class} hair"), 0.99));
         for (value, said, series) in &line.points {
             let p50 = series.quantile(0.5) as f64;
             let title = format!(

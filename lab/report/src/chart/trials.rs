@@ -16,7 +16,6 @@ const ROW: f64 = 22.0;
 /// One variant and the medians of its trials.
 #[derive(Debug)]
 pub struct TrialsCurve<'curves> {
-    /// How it is drawn and called.
     pub look: Curve<'curves>,
     /// Each trial: its block, its median in picoseconds, where its sides ran.
     pub trials: Vec<(u32, f64, SeenOn)>,
@@ -72,15 +71,7 @@ impl SeenOn {
 }
 
 pub fn draw(lines: &[TrialsCurve], quantity: &str) -> Picture {
-    let rows = lines.len() as f64;
-    let frame = Frame {
-        width: 640.0,
-        height: 40.0 + rows * ROW + 50.0,
-        left: 200.0,
-        right: 612.0,
-        top: 36.0,
-        bottom: 40.0 + rows * ROW,
-    };
+    let frame = Frame::of_rows(200.0, 36.0, lines.len() as f64 * ROW + 4.0);
     let x = Log::over(
         lines.iter().flat_map(|line| line.trials.iter().map(|trial| trial.1)),
         frame.left,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One wake as a waterfall: a bar for each stage, each beginning where the one before ended.
 
+use super::frame::Frame;
 use super::palette::COLORS;
 use super::scale::Linear;
-use super::svg::{Element, Picture, cut, label_as, line};
+use super::svg::{Element, Picture, cut, label_as};
 use crate::unit::time;
 use doorbell_results::anatomy::{Mark, Wake};
 
@@ -19,17 +20,8 @@ pub fn draw(wake: &Wake, title: &str) -> Picture {
     let sentence = format!("{title}: {} stages, {} in all", stages.len(), time(whole));
     let mut picture = Picture::new(width, bottom + 44.0, sentence);
     picture.push(label_as("head", 12.0, 22.0, &cut(title, width - 24.0)));
-    for tick in x.ticks(time) {
-        picture.push(line("grid", tick.at, top - 4.0, tick.at, bottom));
-        picture.push(label_as("tick middle", tick.at, bottom + 17.0, &tick.label));
-    }
-    picture.push(line("axis", left, bottom, right, bottom));
-    picture.push(label_as(
-        "axis-title middle",
-        (left + right) / 2.0,
-        bottom + 36.0,
-        "time since the notifier's stamp",
-    ));
+    let frame = Frame { width, height: bottom + 44.0, left, right, top: top - 4.0, bottom };
+    frame.horizontal(&mut picture, &x.ticks(time), "time since the notifier's stamp");
     for (index, (mark, from, to)) in stages.into_iter().enumerate() {
         let y = top + index as f64 * ROW;
         let (start, end) = (x.at(from as f64), x.at(to as f64));

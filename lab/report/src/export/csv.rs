@@ -4,45 +4,31 @@
 
 use std::io::{self, Write};
 
-use crate::export::Export;
+use crate::export::Format;
 use crate::long_table::{BIN, FIGURE, RUN, TRIAL, Value, bins, lines};
 use doorbell_results::record::ResultFile;
 use doorbell_results::written::inert;
 
-#[derive(Debug, Clone, Copy)]
-pub struct Csv;
+pub const CSV: Format = Format {
+    name: "csv",
+    about: "one number a line: every statistic, counter and figure of every trial, with its \
+         configuration and machine",
+    export: numbers,
+};
 
-#[derive(Debug, Clone, Copy)]
-pub struct Bins;
-
-impl Export for Csv {
-    fn name(&self) -> &'static str {
-        "csv"
-    }
-
-    fn about(&self) -> &'static str {
-        "one number a line: every statistic, counter and figure of every trial, with its \
-         configuration and machine"
-    }
-
-    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
-        table(&FIGURE, lines(result), out)
-    }
+fn numbers(result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
+    table(&FIGURE, lines(result), out)
 }
 
-impl Export for Bins {
-    fn name(&self) -> &'static str {
-        "csv-bins"
-    }
+pub const BINS: Format = Format {
+    name: "csv-bins",
+    about: "every occupied bin of every histogram, a line each: percentiles of any choice, over any \
+         number of runs",
+    export: every_bin,
+};
 
-    fn about(&self) -> &'static str {
-        "every occupied bin of every histogram, a line each: percentiles of any choice, over any \
-         number of runs"
-    }
-
-    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
-        table(&BIN, bins(result), out)
-    }
+fn every_bin(result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
+    table(&BIN, bins(result), out)
 }
 
 /// `lines` below the columns of a run, of a trial and `more`.
@@ -72,9 +58,9 @@ mod tests {
     use super::*;
     use doorbell_results::record::{Outcome, sample};
 
-    fn rows(format: &dyn Export, result: &ResultFile) -> Vec<csv::StringRecord> {
+    fn rows(format: Format, result: &ResultFile) -> Vec<csv::StringRecord> {
         let mut text = Vec::new();
-        format.export(result, &mut text).unwrap();
+        (format.export)(result, &mut text).unwrap();
         csv::Reader::from_reader(text.as_slice()).records().map(Result::unwrap).collect()
     }
 
@@ -88,7 +74,7 @@ mod tests {
             let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
             result.name = Some(name.to_owned());
             assert_eq!(
-                rows(&Csv, &result)[0][column("result", &FIGURE)],
+                rows(CSV, &result)[0][column("result", &FIGURE)],
                 format!("'{}", name.replace('\t', " "))
             );
         }
@@ -99,7 +85,7 @@ mod tests {
     fn every_line_has_every_column_and_the_numbers_are_those_of_the_result() {
         let mut result = sample::result(&[sample::configuration("futex")], 2, |_, _| 16_000.0);
         result.name = Some("with, comma and \"quotes\"".to_owned());
-        let table = rows(&Csv, &result);
+        let table = rows(CSV, &result);
         assert!(table.iter().all(|line| line.len() == RUN.len() + TRIAL.len() + FIGURE.len()));
         let column = |name| column(name, &FIGURE);
         let p50 = table
@@ -118,11 +104,11 @@ mod tests {
     fn a_record_without_figures_keeps_its_outcome_and_shows_no_number() {
         let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
         result.records[0].outcome = Outcome::Implausible { violations: Vec::new() };
-        let table = rows(&Csv, &result);
+        let table = rows(CSV, &result);
         assert_eq!(table.len(), 1);
         let [outcome, value] = ["outcome", "value"].map(|name| &table[0][column(name, &FIGURE)]);
         assert_eq!((outcome, value), ("implausible", ""));
-        assert_eq!(rows(&Bins, &result).len(), 0);
+        assert_eq!(rows(BINS, &result).len(), 0);
     }
 
     #[test]
@@ -135,7 +121,7 @@ mod tests {
             Some(doorbell_results::record::load::LoadProof { fewest_slices: 77, ..Default::default() });
         record.environment.idle_entries = [("C6".to_owned(), 12)].into();
         record.environment.throttled_ns = Some(5000);
-        let rows = rows(&Csv, &result);
+        let rows = rows(CSV, &result);
         for (quantity, statistic, value) in [
             ("device", "operations", "321"),
             ("load", "fewest_slices", "77"),
@@ -153,7 +139,7 @@ mod tests {
     #[test]
     fn the_bins_hold_every_sample_and_lie_in_order() {
         let result = sample::result(&[sample::configuration("futex")], 2, |_, _| 16_000.0);
-        let rows = rows(&Bins, &result);
+        let rows = rows(BINS, &result);
         let field = |row: &csv::StringRecord, name| row[column(name, &BIN)].to_owned();
         for record in ["0", "1"] {
             let own = |row: &&csv::StringRecord| {

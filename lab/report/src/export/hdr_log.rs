@@ -8,64 +8,56 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, IntervalLogWriterError, Tag};
 
 use crate::axis::{self, Axis};
-use crate::export::Export;
+use crate::export::Format;
 use crate::figures::Figures;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Outcome, ResultFile};
 use doorbell_results::written::inert;
 
-#[derive(Debug, Clone, Copy)]
-pub struct HdrLog;
+pub const HDR_LOG: Format = Format {
+    name: "hlog",
+    about: "HdrHistogram's interval log, V2: one tagged interval per trial and quantity, lossless, in \
+         picoseconds",
+    export: log,
+};
 
-impl Export for HdrLog {
-    fn name(&self) -> &'static str {
-        "hlog"
-    }
-
-    fn about(&self) -> &'static str {
-        "HdrHistogram's interval log, V2: one tagged interval per trial and quantity, lossless, in \
-         picoseconds"
-    }
-
-    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
-        let figures = Figures::of(result);
-        let configurations: Vec<&Configuration> =
-            figures.rows.iter().map(|row| row.configuration()).collect();
-        let axes = axis::varying(configurations.iter().copied());
-        let start = moment(result.started_at_unix_ns);
-        let mut serializer = V2DeflateSerializer::new();
-        let mut builder = IntervalLogWriterBuilder::new();
-        builder
-            .add_comment("[Histogram log format version 1.3]")
-            .add_comment("[doorbell: values in picoseconds; the column of maxima in microseconds]")
-            .with_start_time(start)
-            .with_base_time(start)
-            // 1e6 picoseconds to a microsecond.
-            .with_max_value_divisor(1e6);
-        let mut out = out;
-        let mut log = builder.begin_log_with(&mut out, &mut serializer)?;
-        // In the order of execution: readers expect rising start times.
-        for record in
-            result.records.iter().filter(|record| matches!(record.outcome, Outcome::Done | Outcome::Partial))
-        {
-            let began = record.environment.started_at_unix_ns.saturating_sub(result.started_at_unix_ns);
-            let lasted = Duration::from_nanos(record.environment.wall_ns);
-            for (quantity, series) in &record.series {
-                let Ok(histogram) = series.decode() else { continue };
-                let mut tag = tag(&record.configuration, &axes, quantity.name());
-                if let Some(mark) = result.mark() {
-                    tag.push_str(&format!(".{mark}"));
-                }
-                log.write_histogram(histogram.inner(), Duration::from_nanos(began), lasted, Tag::new(&tag))
-                    .map_err(|error| match error {
+fn log(result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
+    let figures = Figures::of(result);
+    let configurations: Vec<&Configuration> = figures.rows.iter().map(|row| row.configuration()).collect();
+    let axes = axis::varying(configurations.iter().copied());
+    let start = moment(result.started_at_unix_ns);
+    let mut serializer = V2DeflateSerializer::new();
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder
+        .add_comment("[Histogram log format version 1.3]")
+        .add_comment("[doorbell: values in picoseconds; the column of maxima in microseconds]")
+        .with_start_time(start)
+        .with_base_time(start)
+        // 1e6 picoseconds to a microsecond.
+        .with_max_value_divisor(1e6);
+    let mut out = out;
+    let mut log = builder.begin_log_with(&mut out, &mut serializer)?;
+    // In the order of execution: readers expect rising start times.
+    for record in
+        result.records.iter().filter(|record| matches!(record.outcome, Outcome::Done | Outcome::Partial))
+    {
+        let began = record.environment.started_at_unix_ns.saturating_sub(result.started_at_unix_ns);
+        let lasted = Duration::from_nanos(record.environment.wall_ns);
+        for (quantity, series) in &record.series {
+            let Ok(histogram) = series.decode() else { continue };
+            let mut tag = tag(&record.configuration, &axes, quantity.name());
+            if let Some(mark) = result.mark() {
+                tag.push_str(&format!(".{mark}"));
+            }
+            log.write_histogram(histogram.inner(), Duration::from_nanos(began), lasted, Tag::new(&tag))
+                .map_err(|error| match error {
                     // As it is: a reader that leaves is not to be complained about.
                     IntervalLogWriterError::IoError(error) => error,
                     IntervalLogWriterError::SerializeError(error) => io::Error::other(error.to_string()),
                 })?;
-            }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn moment(unix_ns: u64) -> SystemTime {
@@ -93,7 +85,7 @@ mod tests {
         let configurations = [sample::configuration("futex"), sample::configuration("eventfd")];
         let result = sample::result(&configurations, 3, |_, _| 16_000.0);
         let mut text = Vec::new();
-        HdrLog.export(&result, &mut text).unwrap();
+        log(&result, &mut text).unwrap();
         let mut tags = Vec::new();
         let mut last = Duration::ZERO;
         for entry in IntervalLogIterator::new(&text) {
@@ -124,7 +116,7 @@ mod tests {
         }
         let result = sample::result(&[sample::configuration("futex")], 3, |_, _| 16_000.0);
         for writes in 0..40 {
-            let error = HdrLog.export(&result, &mut Gone(writes)).unwrap_err();
+            let error = log(&result, &mut Gone(writes)).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::BrokenPipe, "after {writes} writes: {error}");
         }
     }

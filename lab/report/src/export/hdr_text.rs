@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use crate::axis;
-use crate::export::Export;
+use crate::export::Format;
 use crate::figures::Figures;
 use doorbell_results::record::{Histogram, ResultFile};
 use doorbell_results::written::inert;
@@ -14,37 +14,30 @@ const PS_PER_UNIT: f64 = 1e6;
 /// Lines for each halving of the distance to 100 %, as the plotter's own examples have it.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
 
-#[derive(Debug, Clone, Copy)]
-pub struct HdrText;
+pub const HDR_TEXT: Format = Format {
+    name: "hgrm",
+    about: "HdrHistogram's percentile text in microseconds, one section per configuration and quantity",
+    export: percentiles,
+};
 
-impl Export for HdrText {
-    fn name(&self) -> &'static str {
-        "hgrm"
-    }
-
-    fn about(&self) -> &'static str {
-        "HdrHistogram's percentile text in microseconds, one section per configuration and quantity"
-    }
-
-    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
-        let figures = Figures::of(result);
-        let axes = axis::varying(figures.rows.iter().map(|row| row.configuration()));
-        let unit = result.mark().map_or_else(|| "us".to_owned(), |mark| format!("us {mark}"));
-        for row in &figures.rows {
-            for &quantity in row.series.keys() {
-                if let Some(histogram) = row.variant.histogram(quantity) {
-                    writeln!(
-                        out,
-                        "#[{} {}, {unit}]",
-                        inert(&axis::label(row.configuration(), &axes)),
-                        quantity.name()
-                    )?;
-                    section(&histogram, out)?;
-                }
+fn percentiles(result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
+    let figures = Figures::of(result);
+    let axes = axis::varying(figures.rows.iter().map(|row| row.configuration()));
+    let unit = result.mark().map_or_else(|| "us".to_owned(), |mark| format!("us {mark}"));
+    for row in &figures.rows {
+        for &quantity in row.series.keys() {
+            if let Some(histogram) = row.variant.histogram(quantity) {
+                writeln!(
+                    out,
+                    "#[{} {}, {unit}]",
+                    inert(&axis::label(row.configuration(), &axes)),
+                    quantity.name()
+                )?;
+                section(&histogram, out)?;
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn section(histogram: &Histogram, out: &mut dyn Write) -> io::Result<()> {
@@ -78,9 +71,8 @@ mod tests {
     #[test]
     fn percentiles_rise_to_the_maximum_and_the_whole_count() {
         let mut text = Vec::new();
-        HdrText
-            .export(&sample::result(&[sample::configuration("futex")], 2, |_, _| 16_000.0), &mut text)
-            .unwrap();
+        let result = sample::result(&[sample::configuration("futex")], 2, |_, _| 16_000.0);
+        percentiles(&result, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         let first = text.split("#[Mean").next().unwrap();
         let rows: Vec<Vec<f64>> = first

@@ -6,11 +6,9 @@ use std::io::{self, Write};
 
 use crate::axis;
 use crate::command_line::command;
-use crate::export::Export;
-use crate::figures::{Distribution, Figures, Row};
+use crate::export::Format;
+use crate::figures::{Figures, scale};
 use crate::quantities::columns;
-use crate::table::Align;
-use crate::unit::Scale;
 use crate::warnings::{self, Cause};
 use crate::wording::{beside, bound, foreign};
 use doorbell_results::record::ResultFile;
@@ -18,70 +16,57 @@ use doorbell_results::record::series::Quantity;
 use doorbell_results::written::{inert, letters};
 use doorbell_verdict::provisional::provisional;
 
-#[derive(Debug, Clone, Copy)]
-pub struct Markdown;
+pub const MARKDOWN: Format = Format {
+    name: "markdown",
+    about: "a table per quantity for an issue or a wiki, with definitions, warnings and the command",
+    export: markdown,
+};
 
-impl Export for Markdown {
-    fn name(&self) -> &'static str {
-        "markdown"
+fn markdown(result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
+    let figures = Figures::of(result);
+    let name = result.name.as_ref().map_or_else(String::new, |name| format!(": {}", escape(name)));
+    writeln!(out, "## doorbell {}{name}\n", escape(&result.plan.experiment))?;
+    // A command may contain anything but a line end; backquotes in it would end the code.
+    let command = inert(&command(&result.command_line).replace(['`', '\r', '\n'], " "));
+    writeln!(
+        out,
+        "`{command}`, version {}, {}{}\n",
+        escape(&result.tool_version),
+        crate::wording::date(result.started_at_unix_ns),
+        if result.partial { ", **partial: interrupted**" } else { "" }
+    )?;
+    if let Some(bound) = bound(result) {
+        writeln!(out, "**{}**\n", escape(&bound))?;
     }
-
-    fn about(&self) -> &'static str {
-        "a table per quantity for an issue or a wiki, with definitions, warnings and the command"
+    if let Some(foreign) = foreign(result) {
+        writeln!(out, "**{}**\n", escape(&foreign))?;
     }
-
-    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
-        let figures = Figures::of(result);
-        let name = result.name.as_ref().map_or_else(String::new, |name| format!(": {}", escape(name)));
-        writeln!(out, "## doorbell {}{name}\n", escape(&result.plan.experiment))?;
-        // A command may contain anything but a line end; backquotes in it would end the code.
-        let command = inert(&command(&result.command_line).replace(['`', '\r', '\n'], " "));
-        writeln!(
-            out,
-            "`{command}`, version {}, {}{}\n",
-            escape(&result.tool_version),
-            crate::wording::date(result.started_at_unix_ns),
-            if result.partial { ", **partial: interrupted**" } else { "" }
-        )?;
-        if let Some(bound) = bound(result) {
-            writeln!(out, "**{}**\n", escape(&bound))?;
-        }
-        if let Some(foreign) = foreign(result) {
-            writeln!(out, "**{}**\n", escape(&foreign))?;
-        }
-        if let Some(found) = provisional(result) {
-            writeln!(out, "**{}**\n", escape(&crate::answer::provisional(found)))?;
-        }
-        if let Some(beside) = beside(result) {
-            writeln!(out, "{}\n", escape(&beside))?;
-        }
-        for quantity in figures.quantities() {
-            table(&figures, quantity, out)?;
-        }
-        let axes = axis::varying(figures.absent.iter().map(|absent| absent.configuration));
-        for absent in &figures.absent {
-            let label = escape(&axis::label(absent.configuration, &axes));
-            writeln!(out, "- **{}**: {label}: {}", absent.name, escape(&absent.reasons.join("; ")))?;
-        }
-        for group in warnings::Group::of(result) {
-            let warning = group.warning;
-            let (effect, cure) = (escape(&warning.effect), escape(&warning.cure));
-            let causes = escape(&group.causes.iter().map(Cause::sentence).collect::<Vec<_>>().join("; "));
-            writeln!(
-                out,
-                "- **warning {}**: {causes}. Effect: {effect}. Cure: {cure}.",
-                escape(&warning.name)
-            )?;
-        }
-        Ok(())
+    if let Some(found) = provisional(result) {
+        writeln!(out, "**{}**\n", escape(&crate::answer::provisional(found)))?;
     }
+    if let Some(beside) = beside(result) {
+        writeln!(out, "{}\n", escape(&beside))?;
+    }
+    for quantity in figures.quantities() {
+        table(&figures, quantity, out)?;
+    }
+    let axes = axis::varying(figures.absent.iter().map(|absent| absent.configuration));
+    for absent in &figures.absent {
+        let label = escape(&axis::label(absent.configuration, &axes));
+        writeln!(out, "- **{}**: {label}: {}", absent.name, escape(&absent.reasons.join("; ")))?;
+    }
+    for group in warnings::Group::of(result) {
+        let warning = group.warning;
+        let (effect, cure) = (escape(&warning.effect), escape(&warning.cure));
+        let causes = escape(&group.causes.iter().map(Cause::sentence).collect::<Vec<_>>().join("; "));
+        writeln!(out, "- **warning {}**: {causes}. Effect: {effect}. Cure: {cure}.", escape(&warning.name))?;
+    }
+    Ok(())
 }
 
 fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Result<()> {
-    let rows: Vec<(&Row, &Distribution)> =
-        figures.rows.iter().filter_map(|row| Some((row, row.series.get(&quantity)?))).collect();
-    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
-    let scale = Scale::for_ps(rows.iter().map(|(_, series)| series.quantile(0.5) as f64));
+    let rows = figures.having(|_| quantity);
+    let scale = scale(&rows);
     let sign = scale.unit.sign();
     writeln!(out, "### {} ({sign})\n", quantity.name())?;
     writeln!(out, "{}\n", crate::wording::sentence(quantity.definition()))?;
@@ -89,11 +74,11 @@ fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Resu
     if !common.is_empty() {
         writeln!(out, "All: {}.\n", escape(&common))?;
     }
-    let table = columns(&axes, scale).table(&rows);
+    let table = columns(&rows, scale).table(&rows);
     let line =
         |cells: &mut dyn Iterator<Item = String>| cells.map(|cell| format!("| {cell} ")).collect::<String>();
     writeln!(out, "{}|", line(&mut table.columns.iter().map(|column| escape(&column.head))))?;
-    let ruled = table.columns.iter().map(|column| if column.align == Align::Left { "---" } else { "---:" });
+    let ruled = table.columns.iter().map(|column| if column.is_number { "---:" } else { "---" });
     writeln!(out, "{}|", line(&mut ruled.map(str::to_owned)))?;
     for row in &table.rows {
         writeln!(out, "{}|", line(&mut row.iter().map(|cell| escape(cell))))?;
@@ -131,7 +116,7 @@ mod tests {
 
     fn exported(result: &ResultFile) -> String {
         let mut text = Vec::new();
-        Markdown.export(result, &mut text).unwrap();
+        markdown(result, &mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 

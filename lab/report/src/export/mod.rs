@@ -12,29 +12,26 @@ use std::io::{self, Write};
 
 use doorbell_results::record::ResultFile;
 
-pub trait Export: Sync {
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
     /// Its name on the command line.
-    fn name(&self) -> &'static str;
-    fn about(&self) -> &'static str;
-    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()>;
+    pub name: &'static str,
+    pub about: &'static str,
+    pub export: fn(&ResultFile, &mut dyn Write) -> io::Result<()>,
 }
 
 /// Every format. The one list to extend.
-// A crate that inlined it would compile every loop behind it once more.
-#[inline(never)]
-pub fn all() -> &'static [&'static dyn Export] {
-    &[
-        &csv::Csv,
-        &csv::Bins,
-        &markdown::Markdown,
-        &hdr_text::HdrText,
-        &hdr_log::HdrLog,
-        &classic::Classic,
-        &prometheus::Prometheus,
-    ]
-}
+pub const ALL: [Format; 7] = [
+    csv::CSV,
+    csv::BINS,
+    markdown::MARKDOWN,
+    hdr_text::HDR_TEXT,
+    hdr_log::HDR_LOG,
+    classic::CLASSIC,
+    prometheus::PROMETHEUS,
+];
 
 /// The format called `name`.
-pub fn find(name: &str) -> Option<&'static dyn Export> {
-    all().iter().copied().find(|format| format.name() == name)
+pub fn find(name: &str) -> Option<Format> {
+    ALL.into_iter().find(|format| format.name == name)
 }

@@ -5,18 +5,16 @@
 //! No sample has a time of its own: who collects files (the node exporter's textfile collector, a
 //! push gateway) refuses those. When the run ended is a metric.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
-use crate::export::Export;
+use crate::export::Format;
 use crate::figures::{Distribution, Figures, Row, supports};
 use crate::long_table::{TRIAL, Value, name, trial};
 use crate::notifications::IRREGULARITIES;
 use doorbell_results::record::ResultFile;
 use doorbell_results::written::letters;
 use doorbell_verdict::answer::trusted;
-
-#[derive(Debug, Clone, Copy)]
-pub struct Prometheus;
 
 /// Upper bounds of the histogram's buckets: 1, 2 and 5 of every decade from 100 ns to 1 s. The same
 /// in every export, so that buckets of any number of runs and machines may be added up.
@@ -27,107 +25,102 @@ const DECADES_NS: std::ops::Range<i32> = 2..9;
 /// refuses.
 const NO_LABELS: [&str; 4] = ["result", "record", "block", "attempts"];
 
-impl Export for Prometheus {
-    fn name(&self) -> &'static str {
-        "prometheus"
-    }
+pub const PROMETHEUS: Format = Format {
+    name: "prometheus",
+    about: "Prometheus's text: a summary and a histogram of each quantity of each configuration, \
+         counts, CPU time, primitive costs",
+    export: metrics,
+};
 
-    fn about(&self) -> &'static str {
-        "Prometheus's text: a summary and a histogram of each quantity of each configuration, \
-         counts, CPU time, primitive costs"
-    }
-
-    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
-        metrics(result, out)
-    }
-}
-
-/// All metrics of `result`.
 fn metrics(result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
     let figures = Figures::of(result);
     let rows: Vec<(String, &Row)> =
         figures.rows.iter().filter_map(|row| Some((labels(result, row)?, row))).collect();
+    let run = run(result);
     let series = || {
         rows.iter().flat_map(|(labels, row)| {
             let of = move |name: &str| format!("{labels},quantity=\"{name}\"");
             row.series.iter().map(move |(quantity, series)| (of(quantity.name()), series))
         })
     };
-    family(
-        out,
-        "doorbell_latency_seconds",
-        "summary",
-        "Times of a quantity: its percentiles, exact to 0.1 %.",
-    )?;
+    let help = "Times of a quantity: its percentiles, exact to 0.1 %.";
+    let mut family = Family::begin(out, "doorbell_latency_seconds", "summary", help)?;
     for (labels, series) in series() {
         for q in [0.0, 0.5, 0.9, 0.99, 0.999, 1.0].into_iter().filter(|q| supports(series.count, *q)) {
-            let seconds = seconds(if q == 0.0 { series.min_ps } else { series.quantile(q) });
-            writeln!(out, "doorbell_latency_seconds{{{labels},quantile=\"{q}\"}} {seconds}")?;
+            let ps = if q == 0.0 { series.min_ps } else { series.quantile(q) };
+            family.sample("", &format!("{labels},quantile=\"{q}\""), seconds(ps))?;
         }
-        writeln!(out, "doorbell_latency_seconds_count{{{labels}}} {}", series.count)?;
-        writeln!(out, "doorbell_latency_seconds_sum{{{labels}}} {}", sum(series))?;
+        family.sample("_count", &labels, series.count)?;
+        family.sample("_sum", &labels, sum(series))?;
     }
     let help = "The same times in buckets that add up over runs and machines.";
-    family(out, "doorbell_latency_buckets_seconds", "histogram", help)?;
+    let mut family = Family::begin(out, "doorbell_latency_buckets_seconds", "histogram", help)?;
     for (labels, series) in series() {
         for bound_ns in bounds_ns() {
             let below = series.buckets.iter().filter(|(ps, _)| *ps as f64 <= bound_ns * 1e3);
             let count: u64 = below.map(|(_, count)| count).sum();
-            let bound = bound_ns / 1e9;
-            writeln!(out, "doorbell_latency_buckets_seconds_bucket{{{labels},le=\"{bound}\"}} {count}")?;
+            family.sample("_bucket", &format!("{labels},le=\"{}\"", bound_ns / 1e9), count)?;
         }
-        writeln!(out, "doorbell_latency_buckets_seconds_bucket{{{labels},le=\"+Inf\"}} {}", series.count)?;
-        writeln!(out, "doorbell_latency_buckets_seconds_count{{{labels}}} {}", series.count)?;
-        writeln!(out, "doorbell_latency_buckets_seconds_sum{{{labels}}} {}", sum(series))?;
+        family.sample("_bucket", &format!("{labels},le=\"+Inf\""), series.count)?;
+        family.sample("_count", &labels, series.count)?;
+        family.sample("_sum", &labels, sum(series))?;
     }
     let help = "CPU time of a wake-up (the notifier's call and the waiter's time) or an operation.";
-    family(out, "doorbell_cpu_per_wake_seconds", "gauge", help)?;
+    let mut family = Family::begin(out, "doorbell_cpu_per_wake_seconds", "gauge", help)?;
     for (labels, row) in &rows {
-        if let Some(ps) = row.cpu_ps() {
-            writeln!(out, "doorbell_cpu_per_wake_seconds{{{labels}}} {}", ps / 1e12)?;
-        }
+        row.cpu_ps().map_or(Ok(()), |ps| family.sample("", labels, ps / 1e12))?;
     }
-    family(out, "doorbell_notifications", "gauge", "Notifications of the run by what became of them.")?;
+    let help = "Notifications of the run by what became of them.";
+    let mut family = Family::begin(out, "doorbell_notifications", "gauge", help)?;
     for (labels, row) in &rows {
         let tally = row.variant.tally();
-        for (kind, count) in [("sent", tally.sent), ("seen", tally.seen)] {
-            writeln!(out, "doorbell_notifications{{{labels},kind=\"{kind}\"}} {count}")?;
-        }
-        for kind in &IRREGULARITIES {
-            let count = (kind.of)(&tally);
-            writeln!(out, "doorbell_notifications{{{labels},kind=\"{}\"}} {count}", kind.name)?;
+        let irregular = IRREGULARITIES.iter().map(|kind| (kind.name, (kind.of)(&tally)));
+        for (kind, count) in [("sent", tally.sent), ("seen", tally.seen)].into_iter().chain(irregular) {
+            family.sample("", &format!("{labels},kind=\"{kind}\""), count)?;
         }
     }
-    family(out, "doorbell_trials", "gauge", "Trials of the run by how they ended.")?;
+    let help = "Trials of the run by how they ended.";
+    let mut family = Family::begin(out, "doorbell_trials", "gauge", help)?;
     for (outcome, count) in outcomes(result) {
-        writeln!(out, "doorbell_trials{{{},outcome=\"{outcome}\"}} {count}", run(result))?;
+        family.sample("", &format!("{run},outcome=\"{outcome}\""), count)?;
     }
     let help = "Trials that other work interfered with to their last try.";
-    family(out, "doorbell_trials_with_interference", "gauge", help)?;
+    let mut family = Family::begin(out, "doorbell_trials_with_interference", "gauge", help)?;
     // Where the system tells nothing of others, no number is none.
-    if let Some(interfered) = trusted(result).interfered {
-        writeln!(out, "doorbell_trials_with_interference{{{}}} {interfered}", run(result))?;
-    }
+    trusted(result).interfered.map_or(Ok(()), |interfered| family.sample("", &run, interfered))?;
     let help = "1 if the run was interrupted, 0 if not.";
-    family(out, "doorbell_run_partial", "gauge", help)?;
-    writeln!(out, "doorbell_run_partial{{{}}} {}", run(result), u8::from(result.partial))?;
+    Family::begin(out, "doorbell_run_partial", "gauge", help)?.sample("", &run, u8::from(result.partial))?;
     let help = "The machine's primitive costs: the costs of which every wake-up is a small \
         multiple. Median over the run's readings.";
-    family(out, "doorbell_primitive_cost_seconds", "gauge", help)?;
+    let mut family = Family::begin(out, "doorbell_primitive_cost_seconds", "gauge", help)?;
     for (primitive, ns) in primitives(result) {
-        let labels = format!("{},primitive=\"{}\"", run(result), escape(&primitive));
-        writeln!(out, "doorbell_primitive_cost_seconds{{{labels}}} {}", ns / 1e9)?;
+        family.sample("", &format!("{run},primitive=\"{}\"", escape(&primitive)), ns / 1e9)?;
     }
-    family(out, "doorbell_run_finished_timestamp_seconds", "gauge", "When the run ended.")?;
     let finished = result.finished_at_unix_ns as f64 / 1e9;
-    writeln!(out, "doorbell_run_finished_timestamp_seconds{{{}}} {finished}", run(result))?;
-    family(out, "doorbell_run_info", "gauge", "What was run, and on what.")?;
-    writeln!(out, "doorbell_run_info{{{}}} 1", info(result))
+    let name = "doorbell_run_finished_timestamp_seconds";
+    Family::begin(out, name, "gauge", "When the run ended.")?.sample("", &run, finished)?;
+    let help = "What was run, and on what.";
+    Family::begin(out, "doorbell_run_info", "gauge", help)?.sample("", &info(result), 1)
 }
 
-fn family(out: &mut dyn Write, name: &str, kind: &str, help: &str) -> io::Result<()> {
-    writeln!(out, "# TYPE {name} {kind}")?;
-    writeln!(out, "# HELP {name} {}", escape(help))
+/// Samples of one name.
+pub(crate) struct Family<'a> {
+    out: &'a mut dyn Write,
+    name: &'a str,
+}
+
+impl<'a> Family<'a> {
+    pub(crate) fn begin(out: &'a mut dyn Write, name: &'a str, kind: &str, help: &str) -> io::Result<Self> {
+        writeln!(out, "# TYPE {name} {kind}")?;
+        writeln!(out, "# HELP {name} {}", escape(help))?;
+        Ok(Self { out, name })
+    }
+
+    /// A sample whose name ends in `suffix`.
+    pub(crate) fn sample(&mut self, suffix: &str, labels: &str, value: impl Display) -> io::Result<()> {
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+        writeln!(self.out, "{}{suffix}{labels} {value}", self.name)
+    }
 }
 
 /// The label that says which run; an emulator's times carry a mark, or a dashboard would take them
@@ -232,7 +225,7 @@ mod tests {
 
     fn text(result: &ResultFile) -> String {
         let mut bytes = Vec::new();
-        Prometheus.export(result, &mut bytes).unwrap();
+        metrics(result, &mut bytes).unwrap();
         String::from_utf8(bytes).unwrap()
     }
 
@@ -313,6 +306,10 @@ mod tests {
             load: Some(Load { kind: "sqrt".to_owned(), workers, pinned }),
             ..configuration()
         };
+        let placed = |relation: &str, cpus| Configuration {
+            placement: Placement { relation: relation.to_owned(), cpus },
+            ..configuration()
+        };
         let trace = |trace| Configuration { trace: Some(trace), ..configuration() };
         let pattern = |pattern| Configuration { pattern, ..configuration() };
         vec![
@@ -345,18 +342,9 @@ mod tests {
             Configuration { wait: WaitPolicy::Spin, ..configuration() },
             Configuration { wait: WaitPolicy::SpinThenBlock { spin_ns: 7 }, ..configuration() },
             Configuration { wait: WaitPolicy::Timeout { timeout_ns: 7 }, ..configuration() },
-            Configuration {
-                placement: Placement { relation: "unpinned".to_owned(), cpus: None },
-                ..configuration()
-            },
-            Configuration {
-                placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 2]) },
-                ..configuration()
-            },
-            Configuration {
-                placement: Placement { relation: "same-l2".to_owned(), cpus: Some([0, 1]) },
-                ..configuration()
-            },
+            placed("unpinned", None),
+            placed("same-l3", Some([0, 2])),
+            placed("same-l2", Some([0, 1])),
             Configuration { size: 64, ..configuration() },
             Configuration { until: Until::count(7), ..configuration() },
             Configuration { until: Until::time(Duration::from_nanos(1000)), ..configuration() },

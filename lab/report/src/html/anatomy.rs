@@ -2,16 +2,18 @@
 //! Where the time of wake-ups goes, on the page: waterfalls and the stages of each path.
 
 use super::sections::Chart;
-use super::tables::{Subsection, Table, TableRow, shown};
-use crate::anatomy::{difference, label, notes, rows, title};
+use super::tables::Captioned;
+use crate::anatomy::{columns, difference, label, notes, scale_of, stages_of, title};
 use crate::axis::{self, Axis};
+use crate::chart::svg::Picture;
 use crate::chart::waterfall;
-use crate::unit::{Scale, count};
-use crate::why::{causes, events, title as explained, verdict};
+use crate::subsection::Subsection;
+use crate::table::number;
+use crate::unit::{count, time_ns};
+use crate::why::{events, table, title as explained, verdict};
 use crate::wording::counted;
 use doorbell_results::record::ResultFile;
-use doorbell_results::written::time_ns;
-use doorbell_verdict::anatomy::{Dissected, dissect};
+use doorbell_verdict::anatomy::{Dissected, PathTimes, dissect};
 use doorbell_verdict::why::{Slow, why};
 
 #[derive(Debug)]
@@ -19,7 +21,7 @@ pub(super) struct Dissection {
     pub name: String,
     pub charts: Vec<Chart>,
     pub how: &'static str,
-    pub tables: Vec<Table>,
+    pub tables: Vec<Captioned>,
     /// What the kernel told of each wake that is explained.
     pub events: Vec<Subsection>,
     pub notes: Vec<String>,
@@ -39,69 +41,35 @@ pub(super) fn dissections(result: &ResultFile) -> Vec<Dissection> {
     stages.chain(slow.iter().map(|one| slowest(one, slow.len()))).collect()
 }
 
-/// The slowest wakes of a variant.
+fn chart(heading: String, picture: &Picture) -> Chart {
+    Chart { heading, how: "", svg: picture.inline(), wide: false }
+}
+
 fn slowest(slow: &Slow, configurations: usize) -> Dissection {
-    let scale = Scale::for_ps(slow.kept.iter().map(|one| one.wake.whole_ps() as f64));
-    let charts = slow
-        .kept
-        .iter()
-        .map(|one| Chart {
-            heading: explained(one),
-            how: "",
-            svg: waterfall::draw(one.wake, &explained(one)).inline(),
-            wide: false,
-        })
-        .collect();
-    let table = Table {
-        caption: format!("The slowest of {} wake-ups, {}", count(slow.wakes), scale.unit.sign()),
-        columns: vec![
-            ("wake-up".to_owned(), true),
-            ("took".to_owned(), true),
-            ("cause".to_owned(), false),
-            ("covers".to_owned(), true),
-            ("evidence".to_owned(), false),
-        ],
-        rows: causes(&slow.kept, scale)
-            .into_iter()
-            .map(|cells| TableRow { variant: String::new(), harness: false, cells: cells.to_vec() })
-            .collect(),
-    };
+    let charts =
+        slow.kept.iter().map(|one| chart(explained(one), &waterfall::draw(one.wake, &explained(one))));
+    let caption = format!("The slowest of {} wake-ups, by cause", count(slow.wakes));
     Dissection {
         name: axis::label(slow.configuration, &[Axis::Subject, Axis::Relation, Axis::Gap, Axis::Load]),
-        charts,
+        charts: charts.collect(),
         how: WATERFALL,
-        tables: if slow.kept.is_empty() { Vec::new() } else { vec![table] },
-        events: shown(&slow.kept.iter().map(|one| events(one.wake)).collect::<Vec<_>>()),
+        tables: (!slow.kept.is_empty()).then(|| (caption, table(&slow.kept, true))).into_iter().collect(),
+        events: slow.kept.iter().map(|one| events(one.wake)).collect(),
         notes: vec![verdict(slow, configurations)],
     }
 }
 
+fn stages(way: &PathTimes) -> Captioned {
+    let scale = scale_of(way);
+    let table = columns(way, "stage".to_owned(), scale)
+        .with(number("count"), |(_, times)| count(times.count()))
+        .table(&stages_of(way));
+    (format!("{}: time of each stage, {}", way.name(), scale.unit.sign()), table)
+}
+
 fn dissection(variant: &Dissected, variants: &[Dissected]) -> Dissection {
-    let charts = variant
-        .shown
-        .iter()
-        .map(|wake| Chart {
-            heading: title(wake),
-            how: "",
-            svg: waterfall::draw(wake, &label(variant.configuration, variants)).inline(),
-            wide: false,
-        })
-        .collect();
-    let tables = variant.paths.iter().map(|way| {
-        let scale = Scale::for_ps(way.stages.values().map(|stage| stage.quantile(0.5) as f64));
-        let unit = scale.unit.sign();
-        let numbers = ["p50", "p90", "p99", "max", "mean", "share", "count"];
-        Table {
-            caption: format!("{}: time of each stage, {unit}", way.name()),
-            columns: std::iter::once(("stage".to_owned(), false))
-                .chain(numbers.map(|head| (head.to_owned(), true)))
-                .collect(),
-            rows: rows(way, scale)
-                .into_iter()
-                .map(|cells| TableRow { variant: String::new(), harness: false, cells })
-                .collect(),
-        }
-    });
+    let name = label(variant.configuration, variants);
+    let charts = variant.shown.iter().map(|wake| chart(title(wake), &waterfall::draw(wake, &name)));
     let mut notes = notes(variant);
     if let Some(cost) = variant.cost {
         let said = match cost.within_ns {
@@ -118,11 +86,11 @@ fn dissection(variant: &Dissected, variants: &[Dissected]) -> Dissection {
         ));
     }
     Dissection {
-        name: label(variant.configuration, variants),
-        charts,
+        charts: charts.collect(),
         how: WATERFALL,
-        tables: tables.collect(),
+        tables: variant.paths.iter().map(stages).collect(),
         events: Vec::new(),
         notes,
+        name,
     }
 }

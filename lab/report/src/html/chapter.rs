@@ -5,8 +5,8 @@ use super::Source;
 use super::anatomy::{Dissection, dissections};
 use super::groups::{Item, items, slug};
 use super::sections::{self, Section, sections};
-use super::tables::{self, Subsection, Table, shown};
-use crate::answer::{Paragraph, paragraphs};
+use super::tables::{self, Captioned};
+use crate::answer;
 use crate::chart::pairs;
 use crate::command_line::repeat;
 use crate::figures::{Figures, Row};
@@ -14,10 +14,10 @@ use crate::matrices::Matrices;
 use crate::pairs::Matrix;
 use crate::section::Section as _;
 use crate::sections as of_plan;
+use crate::subsection::{Subsection, nothing};
 use crate::survey::Survey;
 use crate::{axis, comparison, emulated, environment, load, summary};
 use doorbell_results::record::question::Question;
-use doorbell_verdict::answer::answer;
 use doorbell_verdict::compare::{RELEVANT, compare};
 
 /// One file of a chapter, with its figures and the names of its variants.
@@ -33,7 +33,7 @@ pub(super) struct Chapter {
     pub comparisons: Vec<Compared>,
     pub matrices: Vec<Map>,
     pub sections: Vec<Section>,
-    pub notifications: Option<Table>,
+    pub notifications: Option<Captioned>,
 }
 
 /// What one file tells by itself.
@@ -42,14 +42,13 @@ pub(super) struct File {
     pub run: String,
     /// The command that does the run again.
     pub again: String,
-    pub answer: Vec<Paragraph>,
-    /// What was asked of the run, and what follows.
+    /// What it answers, and what was asked of it and follows.
     pub verdict: Vec<Subsection>,
     pub results: Vec<Subsection>,
     /// Where the time of wake-ups went.
     pub anatomies: Vec<Dissection>,
     /// What others claimed of such runs.
-    pub claims: Option<Table>,
+    pub claims: Option<Captioned>,
     /// Loads, idle states and whatever else went on.
     pub conditions: Vec<Subsection>,
     /// Single figures beside the series.
@@ -61,17 +60,16 @@ pub(super) struct File {
 pub(super) struct Compared {
     pub heading: String,
     pub conclusion: String,
-    pub table: Table,
+    pub table: Captioned,
     pub unmatched: Vec<String>,
 }
 
-/// A map of CPU pairs.
 #[derive(Debug)]
 pub(super) struct Map {
     pub heading: String,
     pub verdict: String,
     pub svg: String,
-    pub table: Table,
+    pub table: Captioned,
 }
 
 impl Chapter {
@@ -90,27 +88,13 @@ impl Chapter {
         chapters.map(|((name, parts), prefix)| chapter(name, prefix, &parts)).collect()
     }
 
-    /// The id of the chapter in which `part` is told.
-    pub(super) fn name_of(parts: &[Part], (source, ..): &Part) -> String {
-        let mut names: Vec<&str> = Vec::new();
-        for (source, ..) in parts {
-            let name = source.result.plan.experiment.as_str();
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        let place = names.iter().position(|name| *name == source.result.plan.experiment);
-        let prefix = place.and_then(|place| prefixes(names.into_iter()).into_iter().nth(place));
-        format!("{}top", prefix.unwrap_or_default())
-    }
-
     /// Whether several files are told of.
     pub(super) fn several(&self) -> bool {
         self.files.len() > 1
     }
 
     pub(super) fn has_verdict(&self) -> bool {
-        self.files.iter().any(|file| !file.answer.is_empty() || !file.verdict.is_empty())
+        self.files.iter().any(|file| !file.verdict.is_empty())
     }
 
     pub(super) fn has_results(&self) -> bool {
@@ -192,27 +176,30 @@ pub(super) fn telling((source, figures, ids): &Part) -> Option<String> {
 
 fn file(source: &Source, figures: &Figures) -> File {
     let result = &source.result;
+    let mut verdict = Vec::new();
+    if result.plan.has_section(Survey.name()) && !result.emulated() {
+        verdict = answer::subsections(&doorbell_verdict::answer::answer(result));
+    }
+    verdict.extend(source.verdict.iter().cloned());
     let mut conditions = load::subsections(figures);
     conditions.extend(environment::subsection(figures));
     let mut results: Vec<_> =
         emulated::counts_and_ratios(figures).into_iter().filter(|_| result.emulated()).collect();
-    for section in of_plan::of(&result.plan) {
-        results.extend(section.subsections(result, figures));
+    match figures.rows.is_empty() {
+        true => results.extend(nothing()),
+        false => {
+            results.extend(of_plan::of(&result.plan).iter().flat_map(|one| one.subsections(result, figures)))
+        }
     }
     File {
         run: source.name.clone(),
         again: repeat(result),
-        answer: if result.plan.has_section(Survey.name()) && !result.emulated() {
-            paragraphs(&answer(result))
-        } else {
-            Vec::new()
-        },
-        verdict: shown(&source.verdict),
-        results: shown(&results),
+        verdict,
+        results,
         anatomies: dissections(result),
         claims: tables::claims(result),
-        conditions: shown(&conditions),
-        extras: shown(&summary::other_figures(figures, |_| true)),
+        conditions,
+        extras: summary::other_figures(figures, |_| true),
     }
 }
 

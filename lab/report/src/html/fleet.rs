@@ -6,11 +6,11 @@ use std::collections::HashSet;
 
 use askama::Template;
 
-use super::tables::{Subsection, shown};
-use super::{ReportError, digest};
+use super::{ReportError, policy};
 use crate::chart::palette;
 use crate::fleet::{LeftOut, SILENT, subsections};
 use crate::machines;
+use crate::subsection::Subsection;
 use crate::unit::plain;
 use crate::wording::counted;
 use doorbell_results::record::verdict::Status;
@@ -133,11 +133,7 @@ pub fn page(
     let mut told = subsections(fleet, left_out);
     let first = told.remove(0);
     let style = format!("{}{STYLE}", palette::STYLE);
-    let policy = format!(
-        "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
-        digest(&style),
-        digest(SCRIPT)
-    );
+    let policy = policy(&style, SCRIPT);
     let page = Page {
         title: first.title,
         version: env!("CARGO_PKG_VERSION"),
@@ -149,7 +145,7 @@ pub fn page(
             .to_owned(),
         legend,
         kinds: kinds.into_iter().map(|(name, squares)| Kind::of(name, squares, side)).collect(),
-        told: shown(&told),
+        told,
     };
     Ok(page.render()?)
 }

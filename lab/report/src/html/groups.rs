@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which variants are drawn over each other: those that differ in one thing, a few at a time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use indexmap::IndexMap;
 
 use super::Source;
 use crate::axis::{self, Axis};
 use crate::chart::palette::COLORS;
-use crate::chart::{Curve, placements};
+use crate::chart::{Curve, placements, ranges};
 use crate::figures::{Distribution, Figures, Row};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::series::Quantity;
@@ -45,28 +45,14 @@ pub(crate) fn groups<'a>(items: &[Item<'a>], quantity: Quantity, headline: bool)
         .collect();
     let configurations = || having.iter().map(|(item, _)| item.row.configuration());
     let varying = axis::varying(configurations());
-    let distinct = |axis: Axis| {
-        let mut values: Vec<String> = having
-            .iter()
-            .filter(|(item, _)| !item.row.is_harness())
-            .map(|(item, _)| axis.value(item.row.configuration()))
-            .collect();
-        values.sort();
-        values.dedup();
-        values.len()
-    };
-    let apart = if distinct(Axis::Subject) > 1 {
-        Axis::Subject
-    } else {
-        varying.iter().copied().max_by_key(|axis| distinct(*axis)).unwrap_or(Axis::Subject)
-    };
-    let shared: Vec<Axis> =
-        varying.iter().copied().filter(|axis| *axis != apart && *axis != Axis::Subject).collect();
+    let real = || having.iter().map(|(item, _)| item.row).filter(|row| !row.is_harness());
+    let distinct =
+        |axis: Axis| real().map(|row| axis.value(row.configuration())).collect::<BTreeSet<_>>().len();
+    let [apart, shared] = axis::groups(&varying, distinct);
     let mut named: IndexMap<String, Vec<_>> = IndexMap::new();
     for (item, series) in having {
         named.entry(axis::label(item.row.configuration(), &shared)).or_default().push((item, series));
     }
-    let apart = if apart == Axis::Subject { vec![apart] } else { vec![Axis::Subject, apart] };
     let group = |(name, items)| Group { name, items, apart: apart.clone() };
     let mut groups: Vec<Group> = named.into_iter().map(group).collect();
     for group in &mut groups {
@@ -112,6 +98,11 @@ impl<'a> Group<'a> {
             .iter()
             .map(|pair| self.curve(pair, if several { pair.0.file } else { 0 }, several))
             .collect()
+    }
+
+    /// The same for the chart that has a line for each variant.
+    pub(crate) fn ranges(&self, several: bool) -> ranges::Group<'a> {
+        ranges::Group { name: self.name.clone(), curves: self.curves(several) }
     }
 
     /// What the CPU time of its variants is.

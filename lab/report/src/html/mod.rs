@@ -42,7 +42,6 @@ pub enum ReportError {
     /// A result could not be put into the page's data.
     #[error("the results cannot be written as JSON: {0}")]
     Data(#[from] serde_json::Error),
-    /// They could not be packed.
     #[error("the results cannot be packed: {0}")]
     Packing(#[from] std::io::Error),
     #[error("the page cannot be put together: {0}")]
@@ -61,6 +60,14 @@ pub fn report(sources: &[Source]) -> Result<String, ReportError> {
 /// The digest of a file as `sha256-…`, in the form a content security policy takes.
 pub(super) fn digest(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
+}
+
+/// The policy of a page that loads nothing and runs nothing but its own style and script.
+fn policy(style: &str, script: &str) -> String {
+    let [style, script] = [style, script].map(digest);
+    format!(
+        "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
+    )
 }
 
 #[cfg(test)]

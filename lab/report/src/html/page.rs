@@ -13,10 +13,10 @@ use indexmap::IndexMap;
 use super::chapter::{Chapter, Part, telling};
 use super::groups::ids;
 use super::run::{Run, overview};
-use super::tables::Table;
-use super::{ReportError, Source, digest};
+use super::{ReportError, Source, policy};
 use crate::chart::palette;
 use crate::figures::{Absent, Figures, Row};
+use crate::table::Table;
 use crate::warnings::{Cause, Group};
 use crate::wording::{counted, date};
 use crate::{axis, doctor, judgement, screen, subsection};
@@ -70,9 +70,10 @@ struct Card {
 }
 
 impl Card {
-    fn of(part: &Part, chapter: String) -> Self {
+    fn of(part: &Part, chapters: &[Chapter]) -> Self {
         let (source, figures, _) = part;
         let result = &source.result;
+        let own = chapters.iter().find(|chapter| chapter.name == result.plan.experiment);
         let verdict = result.verdict.clone().unwrap_or_else(|| judgement::verdict(result, &[]));
         let lines = match subsection::said(&source.verdict) {
             Some(said) => vec![said.to_owned()],
@@ -80,7 +81,7 @@ impl Card {
         };
         Self {
             name: source.name.clone(),
-            chapter,
+            chapter: format!("{}top", own.map_or("", |chapter| &chapter.prefix)),
             experiment: result.plan.experiment.clone(),
             facts: format!("{} · {}", date(result.started_at_unix_ns), doctor::title(&result.machine)),
             status: verdict.status.name(),
@@ -131,17 +132,14 @@ impl Page {
             .collect();
         let rows = || figures.iter().flat_map(|figures| &figures.rows);
         let style = format!("{}{STYLE}", palette::STYLE);
-        let policy = format!(
-            "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
-            digest(&style),
-            digest(SCRIPT)
-        );
+        let policy = policy(&style, SCRIPT);
         let first = sources.first().map(|source| &source.result);
         let mut runs: Vec<Run> = parts
             .iter()
             .enumerate()
             .map(|(index, (source, figures, _))| Run::of(source, figures, first.filter(|_| index > 0)))
             .collect();
+        let chapters = Chapter::of(&parts);
         Ok(Self {
             title: title(sources),
             version: env!("CARGO_PKG_VERSION"),
@@ -153,8 +151,8 @@ impl Page {
             doubts: together(runs.iter().flat_map(|run| run.doubts.iter().map(move |text| (run, text)))),
             unfit: together(runs.iter().filter(|run| run.unfit).map(|run| (run, &run.fitness))),
             runs,
-            cards: parts.iter().map(|part| Card::of(part, Chapter::name_of(&parts, part))).collect(),
-            chapters: Chapter::of(&parts),
+            cards: parts.iter().map(|part| Card::of(part, &chapters)).collect(),
+            chapters,
             absent: parts.iter().flat_map(|(source, figures, _)| missing(source, figures)).collect(),
             warnings: cautions(sources),
             no_figures: rows().next().is_none(),

@@ -5,16 +5,17 @@
 use serde_json::Value;
 
 use super::sections::Chart;
-use super::tables::{Subsection, Table, TableRow, shown};
 use super::{Source, digest};
 use crate::chart::primitives;
 use crate::command_line::repeat;
 use crate::extra::PrimitiveLine;
 use crate::figures::Figures;
+use crate::run_context;
+use crate::subsection::Subsection;
+use crate::table::{Table, number, word};
 use crate::unit::{count, time};
 use crate::warnings::Group;
-use crate::wording::{beside, bound, foreign};
-use crate::wording::{counted, date};
+use crate::wording::{beside, bound, counted, date, foreign};
 use crate::{axis, doctor};
 use doorbell_results::machine::doctor::{Finding, Severity, worst};
 use doorbell_results::record::ResultFile;
@@ -80,7 +81,7 @@ impl Run {
             },
             unfit: worst(&result.machine.findings) == Severity::Unfit,
             findings: result.machine.findings.iter().filter(new).cloned().collect(),
-            primitives: shown(&crate::run_context::primitives(result).into_iter().collect::<Vec<_>>()),
+            primitives: run_context::primitives(result).into_iter().collect(),
             primitive_chart: primitives::draw(&primitives_read).map(|picture| Chart {
                 heading: "Primitive costs over the run".to_owned(),
                 how: PRIMITIVES,
@@ -130,18 +131,17 @@ pub(super) fn overview(runs: &mut [Run]) -> Option<Table> {
     // Numbers stay with their run, even where they happen to be alike.
     let common = |fact: &Fact| !fact.2 && others.iter().all(|run| run.facts.contains(fact));
     let (common, own): (Vec<Fact>, Vec<Fact>) = facts.into_iter().partition(common);
-    let heads = own.iter().map(|(name, _, number)| ((*name).to_owned(), *number));
-    let columns = std::iter::once(("run".to_owned(), false)).chain(heads).collect();
-    let line = |run: &str, facts: &[Fact]| {
+    let heads = own.iter().map(|(name, _, is_number)| if *is_number { number(*name) } else { word(*name) });
+    let mut table = Table::new(std::iter::once(word("run")).chain(heads).collect());
+    let mut line = |run: &str, facts: &[Fact]| {
         let values = facts.iter().filter(|fact| !common.contains(fact)).map(|(_, value, _)| value.clone());
-        TableRow::plain(std::iter::once(run.to_owned()).chain(values).collect())
+        table.row(std::iter::once(run.to_owned()).chain(values).collect());
     };
-    let rows = std::iter::once(line(&first.name, &own))
-        .chain(others.iter().map(|run| line(&run.name, &run.facts)))
-        .collect();
+    line(&first.name, &own);
+    others.iter().for_each(|run| line(&run.name, &run.facts));
     others.iter_mut().for_each(|run| run.facts.clear());
     first.facts = common;
-    Some(Table { caption: String::new(), columns, rows })
+    Some(table)
 }
 
 /// Everything stored of the machine, one line each.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::groups::{self, Group, Item, groups, slug};
-use super::tables::{self, Table};
+use super::tables::{self, Captioned};
 use crate::axis::{self, Axis};
 use crate::chart::palette::COLORS;
 use crate::chart::{self, Curve, histogram, pareto, percentiles, placements, ranges, sweep, trials};
@@ -29,7 +29,7 @@ pub(super) struct Section {
     pub definition: &'static str,
     pub common: String,
     pub overviews: Vec<Chart>,
-    pub table: Table,
+    pub table: Captioned,
     /// The charts of each group of variants run under the same conditions.
     pub panels: Vec<Panel>,
 }
@@ -180,12 +180,7 @@ fn by_placement(
 }
 
 fn overview(all: &[Group], name: &str, several: bool, limit: Option<f64>) -> Chart {
-    let curves: Vec<Vec<Curve>> = all.iter().map(|group| group.curves(several)).collect();
-    let rows: Vec<ranges::Group> = all
-        .iter()
-        .zip(&curves)
-        .map(|(group, curves)| ranges::Group { name: group.name.clone(), curves })
-        .collect();
+    let rows: Vec<ranges::Group> = all.iter().map(|group| group.ranges(several)).collect();
     Chart {
         heading: format!("{name}, every variant"),
         how: RANGES,
@@ -204,11 +199,7 @@ fn panels_of(group: &Group, name: &str, several: bool, many: bool) -> Vec<Panel>
         .into_iter()
         .enumerate()
         .map(|(index, curves)| {
-            let part = if number > 1 {
-                format!(" ({} of {number}, the quickest first)", index + 1)
-            } else {
-                String::new()
-            };
+            let part = part_of(index, number);
             let mut charts = vec![small("Percentiles", PERCENTILES, percentiles::draw(&curves, name))];
             if !many {
                 charts.push(small("Number of samples", HISTOGRAM, histogram::draw(&curves, name)));
@@ -301,11 +292,7 @@ fn swept(sweep: &Sweep, items: &[Item], quantity: Quantity, several: bool) -> Op
             }
             let picture = sweep::draw(chunk, figures::name(quantity), sweep.along);
             charts.extend(picture.map(|picture| {
-                let part = if number > 1 {
-                    format!(" ({} of {number}, the quickest first)", part + 1)
-                } else {
-                    String::new()
-                };
+                let part = part_of(part, number);
                 let conditions =
                     if conditions.is_empty() { String::new() } else { format!(": {conditions}") };
                 small(&format!("{}{conditions}{part}", sweep.heading), sweep.how, picture)
@@ -317,6 +304,11 @@ fn swept(sweep: &Sweep, items: &[Item], quantity: Quantity, several: bool) -> Op
 
 fn small(heading: &str, how: &'static str, picture: chart::svg::Picture) -> Chart {
     Chart { heading: heading.to_owned(), how, svg: picture.inline(), wide: false }
+}
+
+/// Which of so many charts it is, where there are several.
+fn part_of(index: usize, number: usize) -> String {
+    if number > 1 { format!(" ({} of {number}, the quickest first)", index + 1) } else { String::new() }
 }
 
 /// What a panel shows, after the conditions its variants share.

@@ -8,7 +8,8 @@ use crate::judgement::answer;
 use crate::picture::{Name, PictureError, draw};
 use crate::sample::{configuration, record, result, warning};
 use crate::style::Role;
-use doorbell_results::configuration::{Configuration, Direction, Pattern, Placement, Timing, Trace};
+use crate::views::made_of_each;
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Trace};
 use doorbell_results::record::question::{Gate, Question, Which};
 use doorbell_results::record::result::{Primitive, Primitives};
 use doorbell_results::record::series::Quantity;
@@ -339,75 +340,20 @@ fn uncounted(page: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_table_has_a_count_and_a_unit() {
-    let mut records =
-        vec![record(&configuration("futex"), 0, &[8_000_000]), record(&configuration("null"), 0, &[25_000])];
-    records[0].figures.push(Figure {
-        name: "rate".into(),
-        value: 5.0,
-        unit: "1/s".into(),
-        formula: "n/t".into(),
-    });
-    let page = page(result("ping", records));
-    assert_eq!(uncounted(&page), [""; 0]);
-    for caption in ["All times in", "Other figures, 1/s", "Numbers of notifications"] {
-        assert!(page.contains(caption), "{caption}");
-    }
-}
-
-/// A small run of each experiment that has tables of its own.
-fn one_of_everything() -> Vec<Source> {
-    let of = |experiment: &str, configurations: Vec<Configuration>| {
-        let records = configurations
-            .iter()
-            .map(|configuration| record(configuration, 0, &[8_000_000, 9_000_000]))
-            .collect();
-        source(experiment, result(experiment, records))
-    };
-    let with = |subject: &str, pattern| Configuration { pattern, ..configuration(subject) };
-    let reads = Pattern::Io { direction: Direction::Read, direct: true };
-    let one_way = |gap_ns| Pattern::OneWay { gap_ns };
-    let fan = |receivers| Pattern::FanOut { receivers, interval_ns: 1_000_000 };
-    let tasks = |tasks| Pattern::Tasks { tasks, yields: 10 };
-    let held = Configuration { latency_limit_us: Some(0), ..with("futex", one_way(1_000_000)) };
-    let mut all = vec![
-        of("io", vec![with("sync", reads), with("fio pvsync2", reads), with("io-null", reads)]),
-        of(
-            "net",
-            vec![with("http-long-poll", one_way(5_000_000)), with("http-websocket", one_way(5_000_000))],
-        ),
-        of("idle", vec![with("futex", one_way(10_000)), with("futex", one_way(1_000_000)), held]),
-        of("fanout", vec![with("sem-posix-named", fan(20)), with("sem-posix-named", fan(200))]),
-        of(
-            "tasks",
-            vec![with("call", tasks(10)), with("stackless", tasks(10)), with("stackless", tasks(100))],
-        ),
-        of(
-            "switch",
-            vec![
-                with("switch-futex", Pattern::Operation { batch: 1 }),
-                with("getppid", Pattern::Operation { batch: 100 }),
-            ],
-        ),
-        of("gate", vec![with("futex", one_way(1_000_000))]),
-    ];
-    let gate = all.last_mut().expect("a gate");
-    gate.verdict = vec![Subsection {
-        title: "Fail: not 99.9 % of wake-ups take at most 20 µs".to_owned(),
-        role: Role::Error,
-        ..Subsection::default()
-    }];
-    all
-}
-
-#[test]
-fn one_run_of_everything_is_a_page_with_a_chapter_for_each_experiment() {
-    let sources = one_of_everything();
+fn one_run_of_everything_is_a_page_with_a_chapter_for_each_experiment_and_counts_in_each_table() {
+    let names = ["io", "net", "idle", "fanout", "tasks", "switch", "ping under load"];
+    let of_each = made_of_each().into_iter().filter(|(name, _)| names.contains(name));
+    let mut sources: Vec<Source> = of_each.map(|(name, result)| source(name, result)).collect();
+    sources[0].verdict = vec![Subsection::verdict(
+        "Fail: not 99.9 % of wake-ups take at most 20 µs".to_owned(),
+        Role::Error,
+        Vec::new(),
+    )];
     let page = report(&sources).expect("a report");
     check(&page);
     assert_eq!(uncounted(&page), [""; 0]);
     for source in &sources {
-        let name = &source.name;
+        let name = &source.result.plan.experiment;
         assert!(page.contains(&format!("id=\"{name}-top\"")), "{name} has no chapter");
         assert!(
             page.contains(&format!("--plan {}</code>", crate::command_line::RESULT)),
@@ -417,7 +363,7 @@ fn one_run_of_everything_is_a_page_with_a_chapter_for_each_experiment() {
     for told in [
         "<h3>Random reads, one at a time, µs</h3>",
         "<h3>Poll or wait</h3>",
-        "fio pvsync2",
+        "uring-iopoll",
         "Waiting for a message over loopback, µs",
         "Wake-ups by how long the waiter slept, µs",
         "<h3>Fan-out, µs</h3>",
@@ -429,6 +375,9 @@ fn one_run_of_everything_is_a_page_with_a_chapter_for_each_experiment() {
         "Time against the gap",
         "CPU time of the waiter and its kernel threads per transfer",
         "Around the trials",
+        "All times in",
+        "Other figures, ns",
+        "Numbers of notifications",
         "id=\"fanout-claims\"",
         "id=\"tasks-claims\"",
         "id=\"io-claims\"",
