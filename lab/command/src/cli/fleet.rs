@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell fleet`.
 
-pub mod kubernetes;
 pub mod order;
 pub mod report;
 pub mod results;
@@ -65,8 +64,6 @@ struct PlanArgs {
 enum Means {
     /// A batch file for Slurm: whole nodes, a task each
     Slurm(slurm::Args),
-    /// An Indexed Job for Kubernetes: a pod a node
-    Kubernetes(kubernetes::Args),
     /// A loop over ssh for a shell
     Ssh(ssh::Args),
 }
@@ -77,7 +74,6 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         Step::Plan(plan) => {
             let text = match plan.means {
                 Means::Slurm(args) => slurm::plan(&args)?,
-                Means::Kubernetes(args) => kubernetes::plan(&args)?,
                 Means::Ssh(args) => ssh::plan(&args)?,
             };
             out::say(&text);

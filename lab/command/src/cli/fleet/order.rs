@@ -23,13 +23,8 @@ impl Order {
 
     /// The command line, as a shell takes it, of a run whose name and
     /// file are the shell's words `name` and `file`.
+    /// What is wrong with it is said now, and not by a thousand nodes.
     pub fn on_a_node(&self, name: &str, file: &str) -> Result<String, Usage> {
-        Ok(format!("{} --quiet --name {name} --output {file}", command(&self.words()?)))
-    }
-
-    /// The words of the command, to which those for name and file are added. What is wrong with
-    /// them is said now, and not by a thousand nodes.
-    pub fn words(&self) -> Result<Vec<String>, Usage> {
         let words = std::iter::once("doorbell").chain(self.measured.iter().map(String::as_str));
         let own = |word: &&String| {
             let flag = word.split('=').next().unwrap_or_default();
@@ -43,7 +38,8 @@ impl Order {
             let said = error.render().to_string();
             Usage(format!("what the nodes are to run: {}", said.trim_start_matches("error: ").trim()))
         })?;
-        Ok(words.map(str::to_owned).collect())
+        let words: Vec<String> = words.map(str::to_owned).collect();
+        Ok(format!("{} --quiet --name {name} --output {file}", command(&words)))
     }
 }
 

@@ -73,10 +73,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
 /// are of one node. A node could else speak for another, and be heard last.
 fn of_its_node(file: &Path, result: &ResultFile, asked: &[String]) -> Result<(), String> {
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    // A pod's is called by its number, too.
-    let of_pod = stem.rsplit_once('.').filter(|(_, pod)| pod.bytes().all(|byte| byte.is_ascii_digit()));
-    let names = [Some(stem), of_pod.map(|(node, _)| node)];
-    let Some(node) = asked.iter().find(|node| names.contains(&Some(node))) else { return Ok(()) };
+    let Some(node) = asked.iter().find(|node| *node == stem) else { return Ok(()) };
     match &result.name {
         Some(name) if name != node => {
             Err(format!("it was saved as the result of {node}, and says that it is of {name}"))
