@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::super::common::Exit;
 use super::super::out;
-use super::super::usage::Usage;
+use super::super::usage::refuse;
 use super::super::verdict::Form;
 use super::results::{each, files, judge, latest_begin};
 use doorbell_report::fleet::{standing, subsections, verdict};
@@ -91,7 +91,7 @@ pub(super) fn names(file: &Path) -> anyhow::Result<Vec<String>> {
     let text = doorbell_files::text(file, LONGEST_LIST).with_context(|| file.display().to_string())?;
     let names: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     if names.is_empty() {
-        return Err(Usage(format!("--nodes {}: no node is named there", file.display())).into());
+        return refuse(format!("--nodes {}: no node is named there", file.display()));
     }
     Ok(names)
 }
