@@ -8,7 +8,8 @@
 //! machine + flags → plan → trial, trial, … → record → result file → verdict · view
 //! ```
 //!
-//! What measures, what judges and what shows are crates of their own; here are the verbs and the run.
+//! What measures, what judges and what shows are crates of their own; here are the verbs and the
+//! run.
 
 #![allow(
     missing_docs,

@@ -34,8 +34,8 @@ pub struct Args {
     /// Mechanisms (`doorbell list` shows them), or `all`
     #[arg(default_value = "futex", value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
-    /// Time between a wake-up and the next notification, comma separated: usually of a waiter that has
-    /// only just fallen asleep, and of one whose CPU has gone idle for good
+    /// Time between a wake-up and the next notification, comma separated: usually of a waiter that
+    /// has only just fallen asleep, and of one whose CPU has gone idle for good
     #[arg(long, value_delimiter = ',', value_parser = gap, value_name = "TIME", default_value = "10us,1ms")]
     gap: Vec<Duration>,
     /// How the waiter waits, comma separated: block, spin, spin-then-block=TIME, timeout=TIME

@@ -222,8 +222,8 @@ const WAKES: u32 = 20;
 const LONGEST: Duration = Duration::from_secs(1);
 
 impl Ping {
-    /// The plan of `experiment`: every configuration that makes sense. A configuration that cannot be
-    /// true is left out here, not measured and explained.
+    /// The plan of `experiment`: every configuration that makes sense. A configuration that cannot
+    /// be true is left out here, not measured and explained.
     pub fn plan(&self, experiment: &str) -> Plan {
         let mut configurations = Vec::new();
         for subject in &self.mechanisms {

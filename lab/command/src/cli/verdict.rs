@@ -53,8 +53,8 @@ impl Form {
 
 impl Source {
     /// Answers the question of `experiment`, with `others` at hand: of the result named, or of that
-    /// of carrying out its plan. What is asked is what it was measured for, or of an old result what
-    /// the `flags` ask.
+    /// of carrying out its plan. What is asked is what it was measured for, or of an old result
+    /// what the `flags` ask.
     pub fn answer(
         &self,
         experiment: &impl Experiment,

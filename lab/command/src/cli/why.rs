@@ -40,8 +40,8 @@ pub struct Args {
     /// How many of the worst are kept
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     worst: u32,
-    /// Time between a wake-up and the next notification: usually long enough for the waiter's CPU to
-    /// go idle, and short enough for a thousand wake-ups a second
+    /// Time between a wake-up and the next notification: usually long enough for the waiter's CPU
+    /// to go idle, and short enough for a thousand wake-ups a second
     #[arg(long, value_parser = gap, value_name = "TIME", default_value = "1ms")]
     gap: Duration,
     /// How the waiter waits: block, spin-then-block=TIME, timeout=TIME

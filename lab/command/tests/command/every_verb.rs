@@ -380,8 +380,8 @@ fn is_typed(flag: &clap::Arg) -> bool {
         .all(|text| text.type_id() != own)
 }
 
-/// What the parser refuses is looked at here, as it is printed once for each verb; that it names the
-/// flag, by the walk over all options (`cli/walk.rs`).
+/// What the parser refuses is looked at here, as it is printed once for each verb; that it names
+/// the flag, by the walk over all options (`cli/walk.rs`).
 #[test]
 fn no_value_of_any_flag_is_misread_or_makes_a_verb_panic() {
     let place = Place::new();

@@ -76,7 +76,7 @@ impl Run {
 fn ctrl_c_sigterm_and_a_lost_terminal_keep_what_was_measured_and_say_that_it_is_partial() {
     at_once(&[Signal::INT, Signal::TERM, Signal::HUP], |end| {
         let Run { stage, child } = Run::of(LONG_RUN);
-        // The host, and at least the side that does not leave at once when there is nothing to wait for.
+        // The host, and at least the side that does not leave at once when nothing is waited for.
         wait_until("a trial", || stage.trial_processes().len() >= 2);
         let first = stage.trial_processes();
         // Another trial has begun, so that one at least has ended.

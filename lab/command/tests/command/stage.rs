@@ -285,7 +285,9 @@ pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
     while !condition() {
         // Ends a hang, on however busy a machine; it judges no time.
         assert!(start.elapsed() < Duration::from_secs(300), "never seen: {what}");
-        std::thread::sleep(Duration::from_millis(1));
+        // To look at all processes takes milliseconds: the less often, the longer it lasts.
+        let pause = (start.elapsed() / 50).clamp(Duration::from_millis(1), Duration::from_millis(20));
+        std::thread::sleep(pause);
     }
 }
 

@@ -88,8 +88,8 @@ fn wakes_of_a_control_group_that_has_used_up_its_quota_are_found_to_be_throttled
     .unwrap();
 }
 
-/// What a gate says in a group that stands still for most of each period of 20 ms, in which wake-ups
-/// were due: a quarter of a CPU is far less than what notifies 5,000 times a second takes.
+/// What a gate says in a group that stands still for most of each period of 20 ms, in which
+/// wake-ups were due: a quarter of a CPU is far less than what notifies 5,000 times a second takes.
 fn gate_in(group: &Group) -> Said {
     let stage = Stage::new();
     let words = "gate --gap 200us --time 3s --blocks 6 --max 5ms --percentile p90 --placement \
@@ -114,7 +114,8 @@ fn a_gate_never_passes_under_a_quota_that_is_used_up_and_one_of_a_group_above_is
     let inner = group.within();
     let said = gate_in(&inner);
     drop(inner);
-    // Where others use the CPUs too, how much of it was the quota's cannot be told, and nothing passes.
+    // Where others use the CPUs too, how much of it was the quota's cannot be told, and nothing
+    // passes.
     let open = said.out.starts_with("Provisional");
     let failed = said.status == Some(3) && said.out.contains("FAIL ");
     let inconclusive = said.status == Some(4) && said.out.contains("INCONCLUSIVE ");

@@ -53,7 +53,8 @@ fn ways() -> Vec<&'static str> {
     names
 }
 
-/// The ways asked for, all if none is or the word `all` stands among them; an unknown one is refused.
+/// The ways asked for, all if none is or the word `all` stands among them; an unknown one is
+/// refused.
 pub(super) fn known(asked: &[String]) -> Result<Vec<String>, Usage> {
     let known = ways();
     let all = asked.iter().any(|way| way == "all");
