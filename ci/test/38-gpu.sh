@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The script for a machine with a GPU, tried on a driver made for tests: every step ends, each result says that it is of no GPU, and
 # the page is made.
-# Inputs: crate:doorbell-subjects lab/command/src/cli/gpu.rs lab/report/src/gpu.rs library/doorbell/tests/gpu ci/gpu
+# Inputs: crate:doorbell-subjects lab/command/src/cli/gpu.rs lab/command/src/cli/gpu lab/report/src/gpu.rs library/doorbell/tests/gpu ci/gpu
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common

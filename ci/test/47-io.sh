@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Transfers on a disk of this machine: every way ends in figures that are proven or in a named reason, fio's results stand in the
 # same table, and nothing is left behind. Judged by counts and states, never by time.
-# Inputs: crate:doorbell-subjects lab/command/src/cli/io.rs lab/results/src/record/fio.rs
+# Inputs: crate:doorbell-subjects lab/command/src/cli/io.rs lab/command/src/cli/io lab/results/src/record/fio.rs
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common

@@ -8,8 +8,8 @@
 //! machine + flags → plan → trial, trial, … → record → result file → verdict · view
 //! ```
 //!
-//! What measures, what judges and what shows are crates of their own; here are the verbs, the
-//! experiments and the run.
+//! What measures, what judges and what shows are crates of their own; here are the verbs and the
+//! run.
 
 #![allow(
     missing_docs,
@@ -19,7 +19,7 @@
 #[cfg(target_os = "linux")]
 pub mod cli;
 #[cfg(target_os = "linux")]
-pub mod experiment;
+pub mod run;
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(

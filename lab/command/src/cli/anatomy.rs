@@ -4,20 +4,21 @@
 use std::time::Duration;
 
 use super::common::{Exit, RunArgs, Terminal};
-use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::experiment::{About, Experiment};
+use super::numbers::ns;
 use super::offered;
 use super::out::aside;
-use super::ping::mechanisms;
+use super::ping::{Ping, mechanisms};
 use super::placements::PlacementArgs;
 use super::sides::contexts;
-use crate::experiment::anatomy::{BLOCKS, GAPS, MESSAGE, WINDOW, plan};
-use crate::experiment::ping::Ping;
+use crate::run::subject::subject;
 use doorbell_harness::trace::{Tracefs, instance};
-use doorbell_results::configuration::{Pattern, Timing, Until, WaitPolicy};
+use doorbell_results::configuration::{Configuration, Pattern, Timing, Trace, Until, WaitPolicy};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::{gap, span, wait_policy};
+use doorbell_results::record::ResultFile;
 use doorbell_subjects::mechanism::Contexts;
 
 /// Arguments of `doorbell anatomy`.
@@ -33,8 +34,9 @@ pub struct Args {
     /// Mechanisms (`doorbell list` shows them), or `all`
     #[arg(default_value = "futex", value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
-    /// Time between a wake-up and the next notification, comma separated [default: 10us,1ms]
-    #[arg(long, value_delimiter = ',', value_parser = gap, value_name = "TIME")]
+    /// Time between a wake-up and the next notification, comma separated: usually of a waiter that
+    /// has only just fallen asleep, and of one whose CPU has gone idle for good
+    #[arg(long, value_delimiter = ',', value_parser = gap, value_name = "TIME", default_value = "10us,1ms")]
     gap: Vec<Duration>,
     /// How the waiter waits, comma separated: block, spin, spin-then-block=TIME, timeout=TIME
     #[arg(long, value_delimiter = ',', value_parser = wait_policy, default_value = "block", value_name = "POLICY")]
@@ -49,81 +51,82 @@ pub struct Args {
     /// Wake-ups per trial, at most 10000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     count: Option<u64>,
-    /// Length of a trial [default: 200ms]
-    #[arg(long, value_parser = span, value_name = "TIME")]
-    time: Option<Duration>,
+    /// Length of a trial
+    #[arg(long, value_parser = span, value_name = "TIME", default_value = "200ms")]
+    time: Duration,
     #[command(flatten)]
     placements: PlacementArgs,
     #[command(flatten)]
     run: RunArgs,
 }
 
+/// Bytes of message unless told otherwise: one cache line, so that there is something to read.
+const MESSAGE: u32 = 64;
+
+/// Blocks unless told otherwise: pairs enough for an interval on what tracing costs.
+const BLOCKS: u32 = 6;
+
+/// Most wakes of a trial: the buffer of the events holds them all.
+const MOST: u64 = 10_000;
+
 impl Experiment for Args {
-    fn name(&self) -> &'static str {
-        "anatomy"
+    fn about(&self) -> About {
+        About { name: "anatomy", sections: &["stages"], ..About::default() }
     }
     fn flags(&self) -> &RunArgs {
         &self.run
     }
+    /// Every configuration twice, with the kernel's events recorded and without, so that what
+    /// recording costs is measured in the same blocks.
     fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
-        from_flags(self, machine)
+        let ping = Ping {
+            mechanisms: mechanisms(&self.mechanisms)?,
+            contexts: self.contexts.clone(),
+            placements: self.placements.resolve(&machine.topology)?,
+            one_cpu: machine.topology.usable.len() == 1,
+            patterns: self.gap.iter().map(|gap| Pattern::OneWay { gap_ns: ns(*gap) }).collect(),
+            timing: Some(Timing::Stamp),
+            waits: self.wait.clone(),
+            sizes: vec![self.size],
+            until: Some(Until { count: Some(self.count.unwrap_or(MOST)), time_ns: Some(ns(self.time)) }),
+            blocks: Some(self.run.blocks.unwrap_or(BLOCKS)),
+            seed: self.run.seed(),
+            ..Ping::default()
+        };
+        let mut plan = ping.plan("anatomy");
+        let both = |bare: Configuration| {
+            // Of the harness alone nobody is woken.
+            let traced = (!subject(&bare).is_harness())
+                .then(|| Configuration { trace: Some(Trace::Stages), ..bare.clone() });
+            traced.into_iter().chain([bare])
+        };
+        plan.configurations = plan.configurations.into_iter().flat_map(both).collect();
+        Ok(plan)
     }
-    fn sections(&self) -> &'static [&'static str] {
-        &["stages"]
+    fn before(&self, _: &Plan, _: &Machine, _: &Terminal) -> anyhow::Result<Option<Exit>> {
+        Ok(events_at_hand())
     }
-    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
-        run_traced(&self, terminal)
+    fn answers(&self, result: &ResultFile) -> bool {
+        is_traced(result)
     }
 }
 
-fn from_flags(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
-    let gaps = if args.gap.is_empty() { GAPS.to_vec() } else { args.gap.clone() };
-    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let ping = Ping {
-        mechanisms: mechanisms(&args.mechanisms)?,
-        contexts: args.contexts.clone(),
-        placements: args.placements.resolve(&machine.topology)?,
-        one_cpu: machine.topology.usable.len() == 1,
-        patterns: gaps.into_iter().map(|gap| Pattern::OneWay { gap_ns: ns(gap) }).collect(),
-        timing: Some(Timing::Stamp),
-        waits: args.wait.clone(),
-        sizes: vec![args.size],
-        until: Some(Until { count: args.count, time_ns: Some(ns(args.time.unwrap_or(WINDOW))) }),
-        blocks: Some(args.run.blocks.unwrap_or(BLOCKS)),
-        seed: args.run.seed(),
-        ..Ping::default()
-    };
-    Ok(plan(&ping))
-}
-
-/// Runs a plan with traced configurations; without a single one that worked nothing was answered.
-pub(super) fn run_traced(asked: &impl Experiment, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let run = asked.flags();
-    let machine = run.machine()?;
-    let plan = asked.planned(&machine)?;
-    if run.only_planned() {
-        return run.measure_and_deliver(plan, machine, terminal);
-    }
-    if !events_at_hand()? {
-        return Ok(Exit::Unfit);
-    }
-    let result = run.measure(plan, machine, terminal)?;
-    Ok(match run.deliver(&result, terminal)? {
-        Exit::Done if result.records.iter().all(|record| record.anatomy.is_none()) => Exit::Failed,
-        exit => exit,
-    })
-}
-
-/// Whether the kernel's events can be had; if not, says why. Clears what dead runs left of them.
-fn events_at_hand() -> anyhow::Result<bool> {
+/// How a verb ends that needs the kernel's events, where they cannot be had; says why. Clears what
+/// dead runs left of them.
+pub(super) fn events_at_hand() -> Option<Exit> {
     match Tracefs::reach() {
         Ok(tracefs) => {
             instance::sweep(&tracefs);
-            Ok(true)
+            None
         }
         Err(error) => {
             aside!("doorbell: {error}");
-            Ok(false)
+            Some(Exit::Unfit)
         }
     }
+}
+
+/// Whether any trace worked; without, nothing was answered.
+pub(super) fn is_traced(result: &ResultFile) -> bool {
+    result.records.iter().any(|record| record.anatomy.is_some())
 }

@@ -6,11 +6,11 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use doorbell_harness::load;
-use doorbell_results::configuration::{Configuration, Pattern, Target, Trace, WaitPolicy};
+use doorbell_results::configuration::{Configuration, Pattern, Target, Timing, Trace, WaitPolicy};
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::LONGEST_NS;
 use doorbell_results::schedule::Schedule;
-use doorbell_subjects::mechanism;
+use doorbell_subjects::mechanism::{self, Waits};
 
 use super::usage::Usage;
 
@@ -143,6 +143,29 @@ fn each(configuration: &Configuration) -> Result<(), String> {
         within("workers", load.workers, 1..=here.saturating_mul(WORKERS.0).max(WORKERS.1))?;
     }
     Ok(())
+}
+
+/// Two spinning sides on one core only measure the scheduler's time slice, and a waiter that never
+/// sleeps cannot be proven asleep.
+pub(super) fn makes_sense(configuration: &Configuration, one_cpu: bool) -> bool {
+    let Ok(entry) = mechanism::find(&configuration.subject) else { return true };
+    let waits = entry.notification().waits;
+    let spins = waits == Waits::Spins || (configuration.wait == WaitPolicy::Spin && waits != Waits::Nothing);
+    let one_core = configuration.placement.cpus.map_or(one_cpu, |[a, b]| a == b);
+    let sleeps = waits == Waits::Blocks && !matches!(configuration.wait, WaitPolicy::Spin);
+    let one_way = matches!(configuration.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
+    // Without a gap nothing is ever due, and one way there is no timing without stamps.
+    let timed = configuration.pattern != Pattern::OpenLoop { gap_ns: 0 }
+        && !(one_way && configuration.timing == Timing::Around);
+    // The slowdown is a share of a round trip at each side, which
+    // spinning sides do not time and a gap would be part of.
+    let slowed = configuration.injected_slowdown_ppm.is_none()
+        || !(one_way || spins || configuration.pattern.gap_ns() > 0);
+    timed
+        && slowed
+        && !(spins && one_core)
+        && (sleeps || configuration.timing != Timing::Blocked)
+        && entry.notification().joins(configuration.contexts)
 }
 
 fn within<T: PartialOrd + Display>(what: &str, number: T, bounds: RangeInclusive<T>) -> Result<(), String> {

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use super::common::{Exit, RunArgs, Terminal};
-use super::experiment::Experiment;
+use super::experiment::{About, Experiment};
 use super::kept::{self, Named};
 use super::plan_file;
-use super::usage::Usage;
-use super::verdict::{Figures, Source};
+use super::usage::{Usage, refuse};
+use super::verdict::Source;
 use doorbell_results::machine::Machine;
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::plan::Plan;
@@ -51,18 +51,17 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let from = args.source.from.as_deref();
     let named = args.baseline.iter().map(PathBuf::as_path).chain(from);
     if named.filter(|path| path.as_os_str() == "-").count() > 1 {
-        return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
+        return refuse("standard input can be read only once; name the other file");
     }
     let found = args.baseline.iter().map(|named| kept::find_runs(named)).collect::<Result<Vec<_>, _>>()?;
     let found: Vec<Named> = found.into_iter().flatten().collect();
     let there = |path: &Path| path.canonicalize().ok();
-    let output = args.run.output.as_deref().and_then(there);
+    let output = args.run.delivery.output.as_deref().and_then(there);
     if let Some(baseline) = found.iter().find(|found| output.is_some() && output == there(&found.path)) {
         let named = baseline.path.display();
-        return Err(Usage(format!(
+        return refuse(format!(
             "{named} is the baseline, which would be gone; name another file with --output"
-        ))
-        .into());
+        ));
     }
     let (first, more) = found.split_first().ok_or_else(|| Usage("a check needs a --baseline".to_owned()))?;
     let first = &first.path;
@@ -72,12 +71,8 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let names = found.iter().map(|run| run.name.as_path());
     let question = question(&args, names.zip(std::iter::once(&baseline).chain(&more)))?;
     let repeat = Repeat { args: &args, baseline: &baseline, question: &question };
-    let mut candidate = match args.source.figures(&repeat, terminal)? {
-        Figures::Of(result) => result,
-        Figures::None(exit) => return Ok(exit),
-    };
     let others: Vec<&ResultFile> = std::iter::once(&baseline).chain(&more).collect();
-    args.source.deliver(&args.run, terminal, &mut candidate, &question, &others)
+    args.source.answer(&repeat, |_| Ok(question.clone()), &others, terminal)
 }
 
 fn question<'run>(
@@ -125,8 +120,8 @@ struct Repeat<'run> {
 }
 
 impl Experiment for Repeat<'_> {
-    fn name(&self) -> &'static str {
-        "check"
+    fn about(&self) -> About {
+        About { name: "check", ..About::default() }
     }
     fn flags(&self) -> &RunArgs {
         &self.args.run
@@ -139,22 +134,18 @@ impl Experiment for Repeat<'_> {
 /// The baseline's plan, on this machine.
 fn plan(Repeat { args, baseline, question }: &Repeat, machine: &Machine) -> anyhow::Result<Plan> {
     if !args.run.load.is_empty() {
-        return Err(Usage(
-            "the load is the baseline's; measure another baseline for another load".to_owned(),
-        )
-        .into());
+        return refuse("the load is the baseline's; measure another baseline for another load");
     }
     // What a file says is no consent: the device of that name may be
     // another by now, and the file somebody else's.
     if let Some(configuration) =
         baseline.plan.configurations.iter().find(|configuration| configuration.target.is_some())
     {
-        return Err(Usage(format!(
+        return refuse(format!(
             "the baseline transfers blocks ('{}'), and a check repeats nothing that writes to a \
              file or a device: run `doorbell io` again and give its result with --from",
             configuration.subject
-        ))
-        .into());
+        ));
     }
     let placements =
         baseline.plan.configurations.iter().filter_map(|configuration| configuration.placement.cpus);

@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 
-use super::bounds;
 pub use super::exit::Exit;
 use super::kept::{baseline_name, remember, save_baseline, state_folder};
 use super::load::{Asked, load};
@@ -16,7 +15,7 @@ use super::out::{self, Out, aside};
 use super::plan_file::save;
 use super::signals;
 use super::usage::Usage;
-use crate::experiment::run::{self, Conditions};
+use crate::run::{self, Conditions};
 use doorbell_harness::scheduler::set_usual;
 use doorbell_report::progress::Progress;
 use doorbell_report::result_text::{Detail, shown};
@@ -25,8 +24,9 @@ use doorbell_report::style::Style;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
-use doorbell_results::record::ResultFile;
+use doorbell_results::record::result::SCHEMA_VERSION;
 use doorbell_results::record::write::{WriteError, to_json, try_out, write, write_to};
+use doorbell_results::record::{Record, ResultFile};
 use doorbell_results::written::pretty_json;
 use doorbell_verdict::unmeasured::{Unmeasured, unmeasured};
 
@@ -53,7 +53,7 @@ pub fn named<'name, T, E: std::fmt::Display>(
         if name == "all" {
             chosen.extend(all.clone().into_iter().map(str::to_owned));
         } else {
-            find(name).map_err(|unknown| Usage(unknown.to_string()))?;
+            find(name).map_err(Usage::of)?;
             chosen.push(name.clone());
         }
     }
@@ -110,10 +110,9 @@ impl Terminal {
 /// The heading of flags that shape no plan, and may stand beside one.
 pub const RUN: &str = "Run";
 
-/// Flags of every verb that runs trials.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = RUN)]
-pub struct RunArgs {
+/// Flags of what becomes of a result.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Delivery {
     /// Where the result file goes (`-` for standard output) [default:
     /// a new file in the user's state folder]
     #[arg(long, short, value_name = "FILE")]
@@ -121,6 +120,24 @@ pub struct RunArgs {
     /// A name for the result, shown by `compare` and `report`
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// Print the result file to standard output instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Print every table, warning and primitive cost below the answer
+    #[arg(long)]
+    pub details: bool,
+    /// Keep the result also as a run of the baseline of this name, for `check
+    /// --baseline NAME` and `compare NAME`
+    #[arg(long, value_name = "NAME", value_parser = baseline_name)]
+    pub save_baseline: Option<String>,
+}
+
+/// Flags of every verb that runs trials.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = RUN)]
+pub struct RunArgs {
+    #[command(flatten, next_help_heading = RUN)]
+    pub delivery: Delivery,
     /// What keeps the machine busy meanwhile, comma separated, each for every configuration: idle,
     /// full (square roots, five workers for every three CPUs), or KIND[:WORKERS][:pinned] of
     /// sqrt, cpu, cache, memory, churn [default: idle]
@@ -144,67 +161,27 @@ pub struct RunArgs {
     /// Print the plan and stop
     #[arg(long)]
     pub dry_run: bool,
-    /// Print the result file to standard output instead of tables
-    #[arg(long)]
-    pub json: bool,
-    /// Print every table, warning and primitive cost below the answer
-    #[arg(long)]
-    pub details: bool,
-    /// Keep the result also as a run of the baseline of this name, for `check
-    /// --baseline NAME` and `compare NAME`
-    #[arg(long, value_name = "NAME", value_parser = baseline_name)]
-    pub save_baseline: Option<String>,
 }
 
 impl RunArgs {
     /// The seed asked for, or one from the clock; it is stored with the plan.
     pub fn seed(&self) -> u64 {
-        self.seed.unwrap_or_else(|| {
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64)
-        })
+        self.seed.unwrap_or_else(|| unix_ns(SystemTime::now()))
     }
 
     /// `plan` with each of its configurations under each load asked for.
-    pub fn loaded(&self, mut plan: Plan, machine: &Machine) -> Plan {
-        if !self.load.is_empty() {
-            let cpus = machine.topology.usable.len();
-            let mut configurations = Vec::new();
-            for configuration in &plan.configurations {
-                for asked in &self.load {
-                    let configuration = Configuration { load: asked.on(cpus), ..configuration.clone() };
-                    if !configurations.contains(&configuration) {
-                        configurations.push(configuration);
-                    }
-                }
-            }
-            plan.configurations = configurations;
-        }
-        plan
+    pub fn loaded(&self, plan: Plan, machine: &Machine) -> Plan {
+        if self.load.is_empty() { plan } else { under(&self.load, plan, machine) }
     }
 
-    /// Whether the plan is shown or written, and nothing run.
-    pub fn only_planned(&self) -> bool {
-        self.dry_run || self.save_plan.is_some()
-    }
-
-    /// Carries `plan` out under the flags, saves and shows the result.
-    pub fn measure_and_deliver(
-        &self,
-        plan: Plan,
-        machine: Machine,
-        terminal: &Terminal,
-    ) -> anyhow::Result<Exit> {
+    /// Shows or writes `plan` where nothing else was asked for; whether that is so.
+    pub fn only_planned(&self, plan: &Plan) -> anyhow::Result<bool> {
         if let Some(path) = &self.save_plan {
-            save(&self.loaded(plan, &machine), path)?;
-            return Ok(Exit::Done);
+            save(plan, path)?;
+        } else if self.dry_run {
+            out::say(&(pretty_json(plan)? + "\n"));
         }
-        if self.dry_run {
-            let plan = self.loaded(plan, &machine);
-            out::say(&(pretty_json(&plan)? + "\n"));
-            return Ok(Exit::Done);
-        }
-        let result = self.measure(plan, machine, terminal)?;
-        self.deliver(&result, terminal)
+        Ok(self.dry_run || self.save_plan.is_some())
     }
 
     /// The machine that is about to be measured. Whoever ends the command from here on gets a
@@ -220,6 +197,21 @@ impl RunArgs {
         Ok(machine_here())
     }
 
+    /// Carries `plan` out.
+    pub fn measure(&self, plan: Plan, machine: Machine, terminal: &Terminal) -> anyhow::Result<ResultFile> {
+        self.delivery.writable()?;
+        if std::env::var_os(signals::COMPARED).is_some() {
+            // `compare --live` may be killed meanwhile.
+            signals::listen_to_reader()?;
+        }
+        let mut result = carry_out(plan, machine, self.delivery.name.clone(), terminal)?;
+        // What was asked something is judged by that, once all that it is held against is at hand.
+        result.verdict = result.plan.question.is_none().then(|| screen::verdict(&result));
+        Ok(result)
+    }
+}
+
+impl Delivery {
     /// The error that the result would meet after minutes of measuring, met before them.
     pub fn writable(&self) -> anyhow::Result<()> {
         match &self.output {
@@ -229,21 +221,6 @@ impl RunArgs {
             None => try_out(&state_folder()?.join("result.json"))?,
         }
         Ok(())
-    }
-
-    /// Carries `plan` out.
-    pub fn measure(&self, plan: Plan, machine: Machine, terminal: &Terminal) -> anyhow::Result<ResultFile> {
-        let plan = self.loaded(plan, &machine);
-        bounds::check(&plan)?;
-        self.writable()?;
-        if std::env::var_os(signals::COMPARED).is_some() {
-            // `compare --live` may be killed meanwhile.
-            signals::listen_to_reader()?;
-        }
-        let mut result = carry_out(plan, machine, self.name.clone(), terminal)?;
-        // What was asked something is judged by that, once all that it is held against is at hand.
-        result.verdict = result.plan.question.is_none().then(|| screen::verdict(&result));
-        Ok(result)
     }
 
     /// How much of a result is shown.
@@ -344,6 +321,21 @@ impl RunArgs {
     }
 }
 
+/// `plan` with each of its configurations under each of `loads`.
+pub fn under(loads: &[Asked], plan: Plan, machine: &Machine) -> Plan {
+    let cpus = machine.topology.usable.len();
+    let mut configurations = Vec::new();
+    for configuration in &plan.configurations {
+        for asked in loads {
+            let configuration = Configuration { load: asked.on(cpus), ..configuration.clone() };
+            if !configurations.contains(&configuration) {
+                configurations.push(configuration);
+            }
+        }
+    }
+    Plan { configurations, ..plan }
+}
+
 /// What was not measured, with what to do about it, and each cause of it.
 pub fn unmeasured_lines(unmeasured: &Unmeasured, more: &str) -> Vec<String> {
     let causes = unmeasured.causes.iter().take(MOST_CAUSES).cloned();
@@ -363,6 +355,31 @@ pub fn carry_out(
     let result = run::carry_out(plan, machine, &conditions, &mut progress);
     progress.end();
     Ok(result?)
+}
+
+/// The result of a run that began then and ends now.
+pub fn ended_now(plan: Plan, machine: Machine, begun: SystemTime, records: Vec<Record>) -> ResultFile {
+    ResultFile {
+        verdict: None,
+        schema_version: SCHEMA_VERSION,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command_line: command_line(),
+        name: None,
+        started_at_unix_ns: unix_ns(begun),
+        finished_at_unix_ns: unix_ns(begun.max(SystemTime::now())),
+        partial: false,
+        machine,
+        plan,
+        primitives: Vec::new(),
+        records,
+        beside: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// Nanoseconds since the first of January 1970.
+pub fn unix_ns(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// The words of this command, for the result; bytes that are not

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::common::{Exit, Terminal};
 use super::kept;
 use super::out;
-use super::usage::Usage;
+use super::usage::refuse;
 use super::verdict::Form;
 use doorbell_report::comparison::{comparison, verdict};
 use doorbell_report::style::Style;
@@ -67,7 +67,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     }
     let all = || std::iter::once(&args.baseline).chain(&args.candidates);
     if all().filter(|path| path.as_os_str() == "-").count() > 1 {
-        return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
+        return refuse("standard input can be read only once; name the other file");
     }
     let read = |path: &PathBuf| -> anyhow::Result<ResultFile> { Ok(read::read(&kept::find(path)?)?) };
     let files: Vec<ResultFile> = all().map(read).collect::<Result<_, _>>()?;

@@ -5,12 +5,26 @@ use super::common::{Exit, RunArgs, Terminal};
 use super::{bounds, plan_file};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
+use doorbell_results::record::ResultFile;
 
-/// Arguments that make a plan. Everything that a view or a verdict has to know of the experiment is
-/// stored with the plan, so that a result tells the same in a build that does not have it.
-pub trait Experiment {
+/// What every view and verdict has to know of an experiment. It is stored with the plan, so that a
+/// result tells the same in a build that does not have the experiment.
+#[derive(Debug, Default)]
+pub struct About {
     /// By which its plans and results are called.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
+    /// The sections in which its result is told: see `Section` of the crate for reports. None is a
+    /// table for each quantity.
+    pub sections: &'static [&'static str],
+    /// The part that each subject plays in what is told.
+    pub parts: Vec<(&'static str, &'static str)>,
+    /// Whose claims its result can speak to.
+    pub claims: Option<&'static str>,
+}
+
+/// Arguments that make a plan.
+pub trait Experiment: Sized {
+    fn about(&self) -> About;
 
     /// What concerns the run.
     fn flags(&self) -> &RunArgs;
@@ -18,28 +32,25 @@ pub trait Experiment {
     /// What the arguments ask for on `machine`.
     fn plan(&self, machine: &Machine) -> anyhow::Result<Plan>;
 
-    /// The sections in which its result is told: see `Section` of the crate for reports. None is a
-    /// table for each quantity.
-    fn sections(&self) -> &'static [&'static str] {
-        &[]
+    /// Says what is to be known before the plan is carried out; an exit ends the verb instead.
+    fn before(&self, _: &Plan, _: &Machine, _: &Terminal) -> anyhow::Result<Option<Exit>> {
+        Ok(None)
     }
 
-    /// The part that each subject plays in what is told.
-    fn parts(&self) -> Vec<(&'static str, &'static str)> {
-        Vec::new()
+    /// Adds to the result what the run does not know.
+    fn complete(&self, _: &mut ResultFile) {}
+
+    /// Whether a result in which trials came to their end says anything of what was asked.
+    fn answers(&self, _: &ResultFile) -> bool {
+        true
     }
 
-    /// Whose claims its result can speak to.
-    fn claims(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// The plan of the file, if one was named, else what the
-    /// arguments make; with what is told of its result.
+    /// The plan of the file, if one was named, else what the arguments make, under each load asked
+    /// for; with what is told of its result.
     fn planned(&self, machine: &Machine) -> anyhow::Result<Plan> {
-        let flags = self.flags();
+        let (flags, about) = (self.flags(), self.about());
         let mut plan = match &flags.plan {
-            Some(path) => plan_file::read(path, self.name(), &machine.topology)?,
+            Some(path) => plan_file::read(path, about.name, &machine.topology)?,
             None => self.plan(machine)?,
         };
         if flags.plan.is_some() {
@@ -48,28 +59,38 @@ pub trait Experiment {
         }
         // A file may say otherwise.
         if plan.sections.is_empty() {
-            plan.sections = self.sections().iter().map(|name| (*name).to_owned()).collect();
+            plan.sections = about.sections.iter().map(|name| (*name).to_owned()).collect();
         }
         if plan.parts.is_empty() {
             let there = |subject: &str| {
                 plan.configurations.iter().any(|configuration| configuration.subject == subject)
             };
-            let parts = self.parts().into_iter().filter(|(subject, _)| there(subject));
+            let parts = about.parts.into_iter().filter(|(subject, _)| there(subject));
             plan.parts = parts.map(|(subject, part)| (subject.to_owned(), part.to_owned())).collect();
         }
-        plan.claims = plan.claims.or_else(|| self.claims().map(str::to_owned));
+        plan.claims = plan.claims.or_else(|| about.claims.map(str::to_owned));
+        let plan = flags.loaded(plan, machine);
         bounds::check(&plan)?;
         Ok(plan)
     }
 
     /// Carries the plan out, saves the result and shows it.
-    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit>
-    where
-        Self: Sized,
-    {
-        let machine = self.flags().machine()?;
+    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+        let run = self.flags();
+        let machine = run.machine()?;
         let plan = self.planned(&machine)?;
-        self.flags().measure_and_deliver(plan, machine, terminal)
+        if run.only_planned(&plan)? {
+            return Ok(Exit::Done);
+        }
+        if let Some(exit) = self.before(&plan, &machine, terminal)? {
+            return Ok(exit);
+        }
+        let mut result = run.measure(plan, machine, terminal)?;
+        self.complete(&mut result);
+        Ok(match run.delivery.deliver(&result, terminal)? {
+            Exit::Done if !self.answers(&result) => Exit::Failed,
+            exit => exit,
+        })
     }
 }
 

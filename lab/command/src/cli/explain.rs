@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::common::{Exit, Terminal};
 use super::out::Out;
-use super::usage::Usage;
+use super::usage::refuse;
 use doorbell_harness::load;
 use doorbell_harness::primitives::PRIMITIVES;
 use doorbell_machine::doctor;
@@ -62,133 +62,61 @@ struct Part {
     text: &'static str,
 }
 
-/// Where names come from; the one list to extend.
-const REGISTRIES: &[fn() -> Vec<Topic>] = &[
-    mechanisms,
-    operations,
-    kinds_of_task,
-    io_engines,
-    gpu_ways,
-    fan_outs,
-    loads,
-    figures,
-    counts,
-    primitives,
-    warnings,
-    rules,
-    findings,
-    stages,
-    causes,
-    needs,
-    terms,
-];
-
-fn mechanisms() -> Vec<Topic> {
-    let entries = mechanism::all().iter();
-    entries.map(|entry| explained(entry.name(), "mechanism", entry.explanation())).collect()
-}
-
-fn operations() -> Vec<Topic> {
+/// Everything that is explained; the one list to extend.
+fn topics() -> Vec<Topic> {
+    let mut all: Vec<Topic> = Vec::new();
+    let mechanisms = mechanism::all().iter();
+    all.extend(mechanisms.map(|entry| explained(entry.name(), "mechanism", entry.explanation())));
     let operations = operation::all().iter();
-    operations.map(|operation| explained(operation.name, "operation", operation.explanation)).collect()
-}
-
-fn kinds_of_task() -> Vec<Topic> {
-    task::all().iter().map(|kind| explained(kind.name, "kind of task", kind.explanation)).collect()
-}
-
-fn io_engines() -> Vec<Topic> {
+    all.extend(operations.map(|one| explained(one.name, "operation", one.explanation)));
+    all.extend(task::all().iter().map(|kind| explained(kind.name, "kind of task", kind.explanation)));
     let engines = transfer::all().iter();
-    engines.map(|engine| explained(engine.name, "I/O engine", engine.explanation)).collect()
+    all.extend(engines.map(|engine| explained(engine.name, "I/O engine", engine.explanation)));
+    all.extend(gpu_ways());
+    // What only `doorbell fanout` has: the rest are mechanisms.
+    let fan_outs = fan::all().iter().filter(|entry| mechanism::find(entry.name).is_err());
+    all.extend(fan_outs.map(|entry| plain(entry.name, "fan-out", entry.summary)));
+    all.extend(load::all().iter().map(|kind| plain(kind.name, "load", kind.about)));
+    all.extend(Quantity::ALL.iter().map(|one| plain(one.name(), "figure", one.definition())));
+    all.extend(IRREGULARITIES.iter().map(|one| plain(&one.name.replace(' ', "-"), "count", one.meaning)));
+    all.extend(PRIMITIVES.iter().map(|about| told("primitive cost", *about)));
+    all.extend(warning::ALL.iter().map(|about| told("warning", *about)));
+    all.extend(plausibility::rules().map(|about| told("rule", about)));
+    all.extend(doctor::families().map(|(about, source)| told("finding", about).and("Sources", source)));
+    // What `doorbell anatomy` cuts a wake-up into.
+    let stages = Mark::ALL.iter();
+    all.extend(stages.map(|one| plain(one.stage(), "stage", one.meaning()).and("Sources", one.source())));
+    // What `doorbell why` finds.
+    all.extend(cause::ALL.iter().map(|cause| told("cause", cause.about).and("Cure", cause.cure)));
+    // What `doorbell pick` asks a mechanism for.
+    all.extend(need::NEEDS.iter().map(|need| plain(need.name, "need", need.meaning)));
+    // Heads of columns, placements, percentiles, verdicts and parts of a run; most of what has the
+    // name of something above is explained there.
+    all.extend(terms::terms().map(|[kind, name, meaning]| plain(name, kind, meaning)));
+    all
 }
 
-fn gpu_ways() -> Vec<Topic> {
-    let topic = |way: &gpu::Way| {
-        let parts = vec![
-            Part { head: "What is called, and who wakes", text: way.calls },
-            Part { head: "What it costs", text: way.costs },
-            Part { head: "How it is measured", text: gpu::MEASURED },
-        ];
-        Topic { parts, sources: gpu::SOURCES, ..plain(way.name, "way to wait for a GPU", way.summary) }
-    };
+fn gpu_ways() -> impl Iterator<Item = Topic> {
+    let measured =
+        |topic: Topic| Topic { sources: gpu::SOURCES, ..topic.and("How it is measured", gpu::MEASURED) };
     let all = plain(
         "gpu",
         "verb",
         "What a wake-up between CPU and GPU costs, by every way to wait for a kernel and to \
          start one. `doorbell list` shows the ways; each is explained by its name.",
     );
-    let parts = vec![Part { head: "How it is measured", text: gpu::MEASURED }];
-    let all = Topic { parts, sources: gpu::SOURCES, ..all };
-    std::iter::once(all).chain(gpu::all().iter().map(topic)).collect()
+    let way = |way: &gpu::Way| {
+        let topic = plain(way.name, "way to wait for a GPU", way.summary);
+        topic.and("What is called, and who wakes", way.calls).and("What it costs", way.costs)
+    };
+    std::iter::once(all).chain(gpu::all().iter().map(way)).map(measured)
 }
 
-/// What only `doorbell fanout` has: the rest are mechanisms.
-fn fan_outs() -> Vec<Topic> {
-    let own = fan::all().iter().filter(|entry| mechanism::find(entry.name).is_err());
-    own.map(|entry| plain(entry.name, "fan-out", entry.summary)).collect()
-}
-
-fn loads() -> Vec<Topic> {
-    load::all().iter().map(|kind| plain(kind.name, "load", kind.about)).collect()
-}
-
-fn figures() -> Vec<Topic> {
-    Quantity::ALL.iter().map(|quantity| plain(quantity.name(), "figure", quantity.definition())).collect()
-}
-
-fn counts() -> Vec<Topic> {
-    IRREGULARITIES.iter().map(|kind| plain(&kind.name.replace(' ', "-"), "count", kind.meaning)).collect()
-}
-
-fn primitives() -> Vec<Topic> {
-    PRIMITIVES.iter().map(|about| told("primitive cost", *about)).collect()
-}
-
-fn warnings() -> Vec<Topic> {
-    warning::ALL.iter().map(|about| told("warning", *about)).collect()
-}
-
-fn rules() -> Vec<Topic> {
-    plausibility::rules().map(|about| told("rule", about)).collect()
-}
-
-fn findings() -> Vec<Topic> {
-    let findings = doctor::families().map(|(about, source)| {
-        let mut topic = told("finding", about);
-        topic.parts.push(Part { head: "Sources", text: source });
-        topic
-    });
-    findings.collect()
-}
-
-/// What `doorbell anatomy` cuts a wake-up into.
-fn stages() -> Vec<Topic> {
-    let stages = Mark::ALL.iter().map(|mark| Topic {
-        parts: vec![Part { head: "Sources", text: mark.source() }],
-        ..plain(mark.stage(), "stage", mark.meaning())
-    });
-    stages.collect()
-}
-
-/// What `doorbell why` finds.
-fn causes() -> Vec<Topic> {
-    let causes = cause::ALL.iter().map(|cause| {
-        let mut topic = told("cause", cause.about);
-        topic.parts.push(Part { head: "Cure", text: cause.cure });
-        topic
-    });
-    causes.collect()
-}
-
-/// What `doorbell pick` asks a mechanism for.
-fn needs() -> Vec<Topic> {
-    need::NEEDS.iter().map(|need| plain(need.name, "need", need.meaning)).collect()
-}
-
-/// Heads of columns, placements, percentiles, verdicts and parts of a run; most of what has the
-/// name of something above is explained there.
-fn terms() -> Vec<Topic> {
-    terms::terms().map(|[kind, name, meaning]| plain(name, kind, meaning)).collect()
+impl Topic {
+    fn and(mut self, head: &'static str, text: &'static str) -> Self {
+        self.parts.push(Part { head, text });
+        self
+    }
 }
 
 fn plain(name: &str, kind: &'static str, summary: &'static str) -> Topic {
@@ -196,29 +124,25 @@ fn plain(name: &str, kind: &'static str, summary: &'static str) -> Topic {
 }
 
 fn told(kind: &'static str, about: About) -> Topic {
-    let parts = vec![
-        Part { head: "How it is found", text: about.taken },
-        Part { head: "When it misleads", text: about.misleads },
-    ];
-    Topic { name: about.name.to_owned(), kind, summary: about.what, parts, sources: &[] }
+    let topic = plain(about.name, kind, about.what);
+    topic.and("How it is found", about.taken).and("When it misleads", about.misleads)
 }
 
 fn explained(name: &str, kind: &'static str, explanation: Explanation) -> Topic {
-    let parts = vec![
-        Part { head: "How it is used", text: explanation.how },
-        Part { head: "What the kernel or the CPU does", text: explanation.kernel },
-        Part { head: "Limits", text: explanation.limits },
-    ];
-    Topic { name: name.to_owned(), kind, summary: explanation.summary, parts, sources: explanation.sources }
+    let topic = plain(name, kind, explanation.summary)
+        .and("How it is used", explanation.how)
+        .and("What the kernel or the CPU does", explanation.kernel)
+        .and("Limits", explanation.limits);
+    Topic { sources: explanation.sources, ..topic }
 }
 
 /// Runs `doorbell explain`.
 pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
-    let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
+    let topics = topics();
     let found = composed(&args.name, &topics);
     let mut out = Out::new();
     match &found[..] {
-        [] => return Err(Usage(unknown(&args.name, &topics)).into()),
+        [] => return refuse(unknown(&args.name, &topics)),
         [topic] if args.json => writeln!(out, "{}", pretty_json(topic)?)?,
         several if args.json => writeln!(out, "{}", pretty_json(&several)?)?,
         found => {
@@ -281,7 +205,7 @@ mod tests {
 
     #[test]
     fn every_name_has_an_explanation_and_all_but_a_few_mean_one_thing() {
-        let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
+        let topics = topics();
         let mut names: Vec<&str> = topics.iter().map(|topic| topic.name.as_str()).collect();
         names.sort_unstable();
         let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
@@ -289,6 +213,8 @@ mod tests {
         assert_eq!(twice, ["count", "interrupts", "steal"]);
         for topic in &topics {
             assert!(!topic.summary.is_empty(), "{}", topic.name);
+            let named = ["mechanism", "operation", "kind of task", "I/O engine"];
+            assert!(!named.contains(&topic.kind) || !topic.sources.is_empty(), "{}", topic.name);
             for part in &topic.parts {
                 let sentence = part.text.ends_with('.') || ["Sources", "Cure"].contains(&part.head);
                 assert!(sentence, "{}, {}: {}", topic.name, part.head, part.text);
@@ -300,7 +226,7 @@ mod tests {
     /// make them: whoever adds a column explains it.
     #[test]
     fn every_head_of_every_table_has_an_explanation() {
-        let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
+        let topics = topics();
         let mut heads: Vec<(String, String)> =
             Axis::all().map(|axis| ("axis".into(), axis.name().into())).collect();
         let mut folders = vec![
@@ -335,25 +261,14 @@ mod tests {
             assert!(!find(relation.name(), &topics).is_empty(), "{}", relation.name());
         }
         // Nothing was called `gpu`, of which the ways alone were explained.
-        for name in [
-            "gpu",
-            "p50",
-            "p99.9",
-            "CPU",
-            "gap",
-            "block",
-            "same L3",
-            "unpinned",
-            "primitive cost",
-            "configuration",
-        ] {
+        for name in "gpu|p50|p99.9|CPU|gap|block|same L3|unpinned|primitive cost|configuration".split('|') {
             assert!(explained(name), "{name}");
         }
     }
 
     #[test]
     fn every_stage_every_cause_and_every_verdict_has_an_explanation() {
-        let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
+        let topics = topics();
         let kinds = |name: &str| composed(name, &topics).iter().map(|topic| topic.kind).collect::<Vec<_>>();
         for mark in Mark::ALL {
             assert_eq!(kinds(mark.stage()), ["stage"], "{mark:?}");
@@ -375,31 +290,13 @@ mod tests {
     }
 
     #[test]
-    fn every_mechanism_and_every_operation_names_its_sources() {
-        let topics = mechanisms().into_iter().chain(operations()).chain(kinds_of_task()).chain(io_engines());
-        topics.for_each(|topic| assert!(!topic.sources.is_empty(), "{}", topic.name));
-    }
-
-    #[test]
-    fn what_a_result_names_has_an_explanation() {
-        let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
-        let names = [
-            "interference",
-            "bimodal",
-            "primitive-costs-drifted",
-            "below-primitive-cost",
-            "never-slept",
-            "idle-states",
-            "late",
-        ];
-        for name in names {
+    fn what_a_result_names_has_an_explanation_and_an_unknown_name_gets_the_nearest_one() {
+        let topics = topics();
+        let names =
+            "interference bimodal primitive-costs-drifted below-primitive-cost never-slept idle-states late";
+        for name in names.split(' ') {
             assert!(topics.iter().any(|topic| topic.name == name), "{name}");
         }
-    }
-
-    #[test]
-    fn an_unknown_name_gets_the_nearest_one() {
-        let topics = mechanisms();
         assert!(unknown("futx", &topics).contains("'futex'"));
     }
 }

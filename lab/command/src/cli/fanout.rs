@@ -4,19 +4,18 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::common::{Exit, RunArgs, Terminal, named, once};
-use super::experiment::Experiment;
+use super::common::{Exit, RunArgs, Terminal, named, once, under};
 pub use super::experiment::run;
+use super::experiment::{About, Experiment};
 use super::load::Asked;
-use super::numbers::{Numbers, message, numbers};
+use super::numbers::{Numbers, message, ns, numbers};
 use super::offered;
 use super::out::aside;
 use super::sides::{USUAL, contexts, pinning};
-use super::usage::Usage;
-use crate::experiment::fanout::{FanOut, takes};
+use super::usage::{Usage, refuse};
 use doorbell_report::unit::time;
 use doorbell_report::wording::counted;
-use doorbell_results::configuration::WaitPolicy;
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until, WaitPolicy};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::plan::Plan;
@@ -82,48 +81,33 @@ fn receivers(text: &str) -> Result<Numbers, String> {
 const HUNDRED_MS: WaitPolicy = WaitPolicy::Timeout { timeout_ns: 100_000_000 };
 
 impl Experiment for Args {
-    fn name(&self) -> &'static str {
-        "fanout"
+    fn about(&self) -> About {
+        About { name: "fanout", sections: &["fan-outs"], parts: PARTS.to_vec(), claims: Some(NAME) }
     }
     fn flags(&self) -> &RunArgs {
         &self.run
     }
-    fn plan(&self, _: &Machine) -> anyhow::Result<Plan> {
-        plan(self)
-    }
-    fn sections(&self) -> &'static [&'static str] {
-        &["fan-outs"]
-    }
-    fn parts(&self) -> Vec<(&'static str, &'static str)> {
-        PARTS.to_vec()
-    }
-    fn claims(&self) -> Option<&'static str> {
-        Some(NAME)
-    }
-    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
-        let mut args = self;
-        let machine = args.run.machine()?;
-        let mut plan = args.planned(&machine)?;
-        if args.grid && args.run.load.is_empty() {
-            args.run.load = vec![Asked::Idle, Asked::Busy { kind: "sqrt", workers: None, pinned: false }];
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        let plan = plan(self)?;
+        if self.grid && self.run.load.is_empty() {
+            let full = Asked::Busy { kind: "sqrt", workers: None, pinned: false };
+            return Ok(under(&[Asked::Idle, full], plan, machine));
         }
-        plan = args.run.loaded(plan, &machine);
-        args.run.load.clear();
-        if args.run.only_planned() {
-            return args.run.measure_and_deliver(plan, machine, terminal);
-        }
-        let lacking = lacking(&plan, &machine);
+        Ok(plan)
+    }
+    fn before(&self, plan: &Plan, machine: &Machine, terminal: &Terminal) -> anyhow::Result<Option<Exit>> {
+        let lacking = lacking(plan, machine);
         // Before anything is started, so that the limits can be raised first.
         for lack in &lacking {
             aside!("doorbell: {lack}");
         }
         if lacking.iter().map(|lack| lack.configurations).sum::<usize>() == plan.configurations.len() {
-            return Err(anyhow::anyhow!("nothing of this can be run here; see the limits above"));
+            anyhow::bail!("nothing of this can be run here; see the limits above");
         }
         if !terminal.quiet {
-            aside!("This takes about {}.", time(takes(&plan).as_nanos() as f64 * 1e3));
+            aside!("This takes about {}.", time(takes(plan).as_nanos() as f64 * 1e3));
         }
-        args.run.measure_and_deliver(plan, machine, terminal)
+        Ok(None)
     }
 }
 
@@ -171,12 +155,10 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         }
     }
     if args.wait.contains(&WaitPolicy::Spin) {
-        return Err(Usage(
+        return refuse(
             "receivers that spin keep every CPU from those that have not woken yet; use block, \
-             timeout=TIME or spin-then-block=TIME"
-                .to_owned(),
-        )
-        .into());
+             timeout=TIME or spin-then-block=TIME",
+        );
     }
     let fanout = FanOut {
         mechanisms: mechanisms(args)?,
@@ -207,4 +189,86 @@ fn mechanisms(args: &Args) -> Result<Vec<String>, Usage> {
     chosen.insert(0, "null".to_owned());
     once(&mut chosen);
     Ok(chosen)
+}
+
+/// What is asked for, by this verb or by a pick; every list is one axis of the plan.
+#[derive(Debug, Clone)]
+pub(super) struct FanOut {
+    /// Ways of fanning out, by name.
+    pub mechanisms: Vec<String>,
+    pub contexts: Vec<Contexts>,
+    pub receivers: Vec<u32>,
+    pub waits: Vec<WaitPolicy>,
+    /// How all are spread over the CPUs.
+    pub pinnings: Vec<Pinning>,
+    /// Bytes of message written before each round and read by each receiver.
+    pub size: u32,
+    /// From the start of one round to the start of the next.
+    pub interval: Duration,
+    /// Recorded rounds of a trial.
+    pub rounds: u32,
+    pub blocks: u32,
+    pub seed: u64,
+}
+
+impl FanOut {
+    /// The plan: every configuration that makes sense.
+    pub(super) fn plan(&self) -> Plan {
+        let mut configurations = Vec::new();
+        for subject in &self.mechanisms {
+            let Ok(entry) = fan::find(subject) else { continue };
+            for &contexts in self.contexts.iter().filter(|contexts| entry.notification.joins(**contexts)) {
+                for &receivers in &self.receivers {
+                    for &wait in &self.waits {
+                        for &pinning in &self.pinnings {
+                            let pattern = Pattern::FanOut { receivers, interval_ns: ns(self.interval) };
+                            let configuration = Configuration {
+                                contexts,
+                                timing: Timing::Stamp,
+                                wait,
+                                placement: Placement { relation: pinning.name().to_owned(), cpus: None },
+                                size: self.size,
+                                ..Configuration::new(&**subject, pattern, Until::count(self.rounds.into()))
+                            };
+                            if !configurations.contains(&configuration) {
+                                configurations.push(configuration);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Plan::new("fanout", configurations, self.blocks, self.seed)
+    }
+}
+
+/// How long a plan of fan-outs takes: its rounds with two of warm-up, and starting and ending the
+/// receivers, of whom a machine of two CPUs manages some thousand a second.
+fn takes(plan: &Plan) -> Duration {
+    const ROUNDS_OF_WARMUP: u64 = 2;
+    const RECEIVER: Duration = Duration::from_millis(1);
+    const TRIAL: Duration = Duration::from_millis(100);
+    let configuration = |configuration: &Configuration| {
+        let Pattern::FanOut { receivers, interval_ns } = configuration.pattern else { return Duration::ZERO };
+        let rounds = configuration.until.count.unwrap_or(1).saturating_add(ROUNDS_OF_WARMUP);
+        TRIAL + RECEIVER * receivers + Duration::from_nanos(interval_ns.saturating_mul(rounds))
+    };
+    plan.configurations.iter().map(configuration).sum::<Duration>() * plan.blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::typed;
+    use std::collections::HashSet;
+
+    #[test]
+    fn the_plan_is_the_product_of_its_axes_and_takes_at_least_its_rounds() {
+        let words = "all -n 20..2000 --wait block,timeout=100ms --pin unpinned,scatter --interval 1s";
+        let plan = plan(&typed(words)).unwrap();
+        assert_eq!(plan.configurations.len(), fan::all().len() * 3 * 2 * 2);
+        let distinct: HashSet<&Configuration> = plan.configurations.iter().collect();
+        assert_eq!(distinct.len(), plan.configurations.len());
+        assert!(takes(&plan) > Duration::from_secs(22) * plan.configurations.len() as u32);
+    }
 }

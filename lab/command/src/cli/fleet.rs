@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell fleet`.
 
-pub mod kubernetes;
-pub mod order;
+pub mod plan;
 pub mod report;
 pub mod results;
-pub mod slurm;
-pub mod ssh;
 pub mod verdict;
 
 use std::ffi::OsString;
@@ -31,7 +28,7 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Step {
     /// Print what runs a verb on every node: a result a node, named after it
-    Plan(PlanArgs),
+    Plan(plan::Args),
     /// Say which nodes fail, which are odd beside others of their type, and what those share
     Verdict(verdict::Args),
     /// Draw a page with a square for each node, and a page of each node to look at
@@ -54,33 +51,11 @@ fn step_of(words: &[OsString]) -> Usage {
     })
 }
 
-#[derive(Debug, clap::Args)]
-struct PlanArgs {
-    #[command(subcommand)]
-    means: Means,
-}
-
-// Every means of running it. The one list to extend.
-#[derive(Debug, clap::Subcommand)]
-enum Means {
-    /// A batch file for Slurm: whole nodes, a task each
-    Slurm(slurm::Args),
-    /// An Indexed Job for Kubernetes: a pod a node
-    Kubernetes(kubernetes::Args),
-    /// A loop over ssh for a shell
-    Ssh(ssh::Args),
-}
-
 /// Runs `doorbell fleet`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     match args.step {
-        Step::Plan(plan) => {
-            let text = match plan.means {
-                Means::Slurm(args) => slurm::plan(&args)?,
-                Means::Kubernetes(args) => kubernetes::plan(&args)?,
-                Means::Ssh(args) => ssh::plan(&args)?,
-            };
-            out::say(&text);
+        Step::Plan(args) => {
+            out::say(&plan::plan(&args)?);
             Ok(Exit::Done)
         }
         Step::Verdict(args) => verdict::run(&args),

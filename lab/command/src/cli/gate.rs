@@ -4,17 +4,18 @@
 use std::time::Duration;
 
 use super::common::{Exit, RunArgs, Terminal};
-use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::experiment::{About, Experiment};
 use super::gpu::{Kernel, configuration, fits, kernel};
+use super::numbers::ns;
 use super::offered;
-use super::placements::{PlacementArgs, unpinned};
+use super::placements::{PlacementArgs, on, unpinned};
 use super::sides::{contexts, scheduler};
-use super::usage::Usage;
-use super::verdict::{Figures, Source};
-use crate::experiment::gate::{Gate, ring};
-use doorbell_results::configuration::{Pattern, Placement, Scheduler};
+use super::usage::{Usage, refuse};
+use super::verdict::Source;
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until};
 use doorbell_results::machine::Machine;
+use doorbell_results::machine::topology::Topology;
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::{percentile, refused, share, some_gap, span};
 use doorbell_results::record::question::{self, Question, Which};
@@ -87,8 +88,8 @@ fn confidence(text: &str) -> Result<f64, String> {
 }
 
 impl Experiment for Args {
-    fn name(&self) -> &'static str {
-        "gate"
+    fn about(&self) -> About {
+        About { name: "gate", ..About::default() }
     }
     fn flags(&self) -> &RunArgs {
         &self.run
@@ -97,23 +98,14 @@ impl Experiment for Args {
         plan(self, machine)
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
-        let args = self;
-        let mut result = match args.source.figures(&args, terminal)? {
-            Figures::Of(result) => result,
-            Figures::None(exit) => return Ok(exit),
-        };
-        let question = args.source.question(&result, || question(&args))?;
-        args.source.deliver(&args.run, terminal, &mut result, &question, &[])
+        self.source.answer(&self, |_| question(&self), &[], terminal)
     }
 }
 
 fn question(args: &Args) -> Result<Question, Usage> {
     let max = args.max.ok_or_else(|| Usage("a gate needs its limit: --max 50us".to_owned()))?;
-    Ok(Question::Gate(question::Gate {
-        limit_ns: u64::try_from(max.as_nanos()).unwrap_or(u64::MAX),
-        which: args.percentile,
-        confidence: args.confidence,
-    }))
+    let (limit_ns, which, confidence) = (ns(max), args.percentile, args.confidence);
+    Ok(Question::Gate(question::Gate { limit_ns, which, confidence }))
 }
 
 /// Kernels of the GPU unless told otherwise.
@@ -122,7 +114,7 @@ const KERNEL: Kernel = Kernel::always(Duration::from_micros(100));
 /// The end of kernels, waited for wherever the scheduler puts the
 /// waiter, or on the second CPU of each placement.
 fn of_gpu(args: &Args, way: &'static Way, machine: &Machine) -> Result<(Pattern, Vec<Placement>), Usage> {
-    let own = |what: &str| Err(Usage(format!("{} waits for a GPU: {what}", way.name)));
+    let own = |what: &str| refuse(format!("{} waits for a GPU: {what}", way.name));
     if args.contexts != Contexts::default() || args.closed_loop {
         return own("there are no two sides for --contexts and --closed-loop; each kernel follows the last");
     }
@@ -142,24 +134,22 @@ fn of_gpu(args: &Args, way: &'static Way, machine: &Machine) -> Result<(Pattern,
 
 /// Wake-ups of one side by the other, on every CPU.
 fn of_sides(args: &Args, machine: &Machine) -> anyhow::Result<(Pattern, Vec<Placement>)> {
-    let entry = mechanism::find(&args.mechanism).map_err(|unknown| Usage(unknown.to_string()))?;
+    let name = &args.mechanism;
+    let own = mechanism::find(name).map_err(Usage::of)?.notification();
     if args.kernel.is_some() {
-        return Err(Usage(format!("{} waits for no GPU: --kernel is no matter", args.mechanism)).into());
+        return refuse(format!("{name} waits for no GPU: --kernel is no matter"));
     }
-    if entry.notification().waits == Waits::Nothing {
-        return Err(Usage(format!("{}: nobody waits in it", args.mechanism)).into());
+    if own.waits == Waits::Nothing {
+        return refuse(format!("{name}: nobody waits in it"));
     }
-    if !entry.notification().joins(args.contexts) {
-        let message =
-            format!("{} does not join such sides; see `doorbell list`, and --contexts", args.mechanism);
-        return Err(Usage(message).into());
+    if !own.joins(args.contexts) {
+        return refuse(format!("{name} does not join such sides; see `doorbell list`, and --contexts"));
     }
-    let placements = if args.placements.is_given() {
-        args.placements.resolve(&machine.topology)?
-    } else {
-        ring(&machine.topology)
+    let placements = match args.placements.is_given() {
+        true => args.placements.resolve(&machine.topology)?,
+        false => ring(&machine.topology),
     };
-    let gap_ns = u64::try_from(args.gap.as_nanos()).unwrap_or(u64::MAX);
+    let gap_ns = ns(args.gap);
     let pattern = match args.closed_loop {
         true => Pattern::OneWay { gap_ns },
         false => Pattern::OpenLoop { gap_ns },
@@ -167,36 +157,82 @@ fn of_sides(args: &Args, machine: &Machine) -> anyhow::Result<(Pattern, Vec<Plac
     Ok((pattern, placements))
 }
 
+/// Placements in which every CPU is waited on once: each is woken from the one before it.
+pub fn ring(topology: &Topology) -> Vec<Placement> {
+    let cpus: Vec<u32> = topology.usable.iter().collect();
+    let pair = |index: usize| [cpus[(index + cpus.len() - 1) % cpus.len()], cpus[index]];
+    (0..cpus.len()).map(|index| on(pair(index), topology)).collect()
+}
+
+/// How long a trial is, if that leaves [`BLOCKS`]: long against what it costs to set one up.
+const WINDOW: Duration = Duration::from_secs(5);
+
+/// Fewest and most blocks unless told otherwise: how unlike they are
+/// tells how much the wakes of one are alike.
+const BLOCKS: std::ops::RangeInclusive<u128> = 10..=200;
+
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
-    let (pattern, placements) = match gpu::find(&args.mechanism) {
+    let way = gpu::find(&args.mechanism);
+    let (pattern, placements) = match &way {
         Ok(way) => of_gpu(args, way, machine)?,
-        Err(unknown) if args.mechanism.starts_with("gpu-") => return Err(Usage(unknown.to_string()).into()),
+        Err(unknown) if args.mechanism.starts_with("gpu-") => return Err(Usage::of(unknown).into()),
         Err(_) => of_sides(args, machine)?,
     };
-    let configurations = u32::try_from(placements.len()).unwrap_or(u32::MAX);
+    let number = u32::try_from(placements.len()).unwrap_or(u32::MAX);
     // Ten blocks of ten wakes: fewer say nothing at all.
-    let least = args.gap * 100 * configurations;
+    let least = args.gap * 100 * number;
     if args.time < least {
-        let message = format!(
-            "--time {:?} is too short for {configurations} placements with a gap of {:?}: it takes \
-             at least {least:?}",
+        return refuse(format!(
+            "--time {:?} is too short for {number} placements with a gap of {:?}: it takes at least \
+             {least:?}",
             args.time, args.gap
-        );
-        return Err(Usage(message).into());
+        ));
     }
-    let gate = Gate {
-        subject: args.mechanism.clone(),
+    let each = args.time / number.max(1);
+    let usual = (each.as_nanos() / WINDOW.as_nanos()).clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
+    let blocks = args.run.blocks.unwrap_or(usual);
+    let configuration = |placement| Configuration {
         contexts: args.contexts,
-        placements,
-        pattern,
-        time: args.time,
+        timing: Timing::Stamp,
+        placement,
         scheduler: args.scheduler,
-        blocks: args.run.blocks,
-        seed: args.run.seed(),
+        ..Configuration::new(&*args.mechanism, pattern, Until::time(each / blocks.max(1)))
     };
-    let plan = Plan { question: Some(question(args)?), ..gate.plan() };
-    if let Ok(way) = gpu::find(&args.mechanism) {
+    let configurations = placements.into_iter().map(configuration).collect();
+    let plan = Plan {
+        question: Some(question(args)?),
+        // Where the longest is asked for, a trial left out because
+        // of interference would be the very answer left out.
+        repeat_on_interference: false,
+        ..Plan::new("gate", configurations, blocks, args.run.seed())
+    };
+    if let Ok(way) = way {
         fits(way, &plan)?;
     }
     Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::typed;
+    use doorbell_results::record::sample;
+
+    #[test]
+    fn all_trials_together_measure_as_long_as_was_asked_and_none_is_done_over() {
+        for (seconds, cpus) in [(600, 1), (600, 64), (3, 2)] {
+            let mut machine = sample::machine();
+            machine.topology.usable = (0..cpus).collect();
+            let args: Args = typed(&format!("--max 1ms --time {seconds}s"));
+            let plan = plan(&args, &machine).unwrap();
+            assert_eq!(plan.configurations.len(), cpus as usize);
+            let windows =
+                plan.configurations.iter().map(|configuration| configuration.until.time_ns.unwrap());
+            let whole = Duration::from_nanos(windows.sum()) * plan.blocks;
+            let time = Duration::from_secs(seconds);
+            assert!(whole <= time && whole > time * 99 / 100, "{whole:?} of {time:?}");
+            assert!((10..=200).contains(&plan.blocks), "{}", plan.blocks);
+            assert_eq!(plan.repeats(), 0);
+        }
+    }
 }

@@ -4,17 +4,21 @@
 use std::time::Duration;
 
 use super::common::{RunArgs, named};
-use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::experiment::{About, Experiment};
+use super::numbers::ns;
 use super::offered;
-use super::usage::Usage;
-use crate::experiment::gpu::{Distance, cpu_at};
+use super::placements::allowed;
+use super::usage::{Usage, refuse};
+use distance::{Distance, cpu_at};
 use doorbell_results::configuration::{Configuration, Pattern, Placement, Until, WaitPolicy};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
 use doorbell_results::quantity::{duration, some_gap, span};
 use doorbell_subjects::gpu::{self, Way};
 use doorbell_verdict::gpu::{BLOCKS, SPINS, WAKES_GPU};
+
+mod distance;
 
 /// How long each way is measured behind each kernel, in all blocks together, unless told otherwise;
 /// and so many kernels a block at least.
@@ -131,21 +135,16 @@ pub(super) fn kernel(text: &str) -> Result<Kernel, String> {
 }
 
 impl Experiment for Args {
-    fn name(&self) -> &'static str {
-        "gpu"
+    fn about(&self) -> About {
+        let wakes = gpu::all().iter().filter(|way| way.wakes_gpu()).map(|way| (way.name, WAKES_GPU));
+        let parts = wakes.chain([("gpu-stream-spin", SPINS), ("gpu-stream-block", BLOCKS)]).collect();
+        About { name: "gpu", sections: &["gpu"], parts, claims: None }
     }
     fn flags(&self) -> &RunArgs {
         &self.run
     }
     fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
         plan(self, machine)
-    }
-    fn sections(&self) -> &'static [&'static str] {
-        &["gpu"]
-    }
-    fn parts(&self) -> Vec<(&'static str, &'static str)> {
-        let wakes = gpu::all().iter().filter(|way| way.wakes_gpu()).map(|way| (way.name, WAKES_GPU));
-        wakes.chain([("gpu-stream-spin", SPINS), ("gpu-stream-block", BLOCKS)]).collect()
     }
 }
 
@@ -191,10 +190,6 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
 /// The way that asks for so long as it is told.
 const HYBRID: &str = "gpu-hybrid";
 
-fn ns(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// `way` behind kernels that are set off `gap` apart, wherever the scheduler puts the waiter.
 pub(super) fn configuration(
     way: &Way,
@@ -214,30 +209,29 @@ pub(super) fn fits(way: &Way, plan: &Plan) -> Result<(), Usage> {
     let own = plan.configurations.iter().filter(|one| one.subject == way.name);
     let each = Duration::from_nanos(own.filter_map(|one| one.until.time_ns).max().unwrap_or(0));
     match way.longest() {
-        Some(longest) if each > longest => Err(Usage(format!(
+        Some(longest) if each > longest => refuse(format!(
             "{}: its kernel is there for {longest:?} at most, and {} blocks of {each:?} were asked \
              for; give it less --time, or more --blocks",
             way.name, plan.blocks
-        ))),
+        )),
         _ => Ok(()),
     }
 }
 
 /// Refuses what would be asked for in vain.
 fn sensible(args: &Args, names: &[String]) -> Result<(), Usage> {
-    let refused = |why: &str| Err(Usage(why.to_owned()));
     if args.spin.is_some() && !names.iter().any(|name| name == HYBRID) {
-        return refused("--spin says how long gpu-hybrid asks, which is not among the ways: name it too");
+        return refuse("--spin says how long gpu-hybrid asks, which is not among the ways: name it too");
     }
     if args.spin.is_some_and(|spin| spin > LONGEST) {
-        return refused(
+        return refuse(
             "--spin is longer than any kernel, 1s: gpu-hybrid would never block; gpu-query is what \
              then comes of it",
         );
     }
     let all_wake = names.iter().filter_map(|name| gpu::find(name).ok()).all(Way::wakes_gpu);
     if all_wake && !args.kernel.is_empty() {
-        return refused(
+        return refuse(
             "these ways tell when a kernel begins: --kernel, how long it then works, is no matter",
         );
     }
@@ -249,11 +243,10 @@ fn placement(args: &Args, machine: &Machine) -> Result<Placement, Usage> {
         None => return Ok(Placement::default()),
         Some(Cpu::Number(number)) => number,
         Some(Cpu::At(distance)) => match gpu::node() {
-            Ok(node) => cpu_at(distance, node, &machine.topology).map_err(|why| Usage(why.to_string()))?,
+            Ok(node) => cpu_at(distance, node, &machine.topology).map_err(Usage::of)?,
             // No GPU: each trial says so.
             Err(_) => return Ok(Placement::default()),
         },
     };
-    machine.topology.check(&[number; 2]).map_err(|error| Usage(error.to_string()))?;
-    Ok(Placement { relation: "same-core".to_owned(), cpus: Some([number; 2]) })
+    allowed([number; 2], &machine.topology)
 }

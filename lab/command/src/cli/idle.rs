@@ -6,13 +6,16 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::common::{Exit, RunArgs, Terminal, once};
-use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::experiment::{About, Experiment};
+use super::numbers::ns;
 use super::offered;
 use super::out::aside;
-use super::usage::Usage;
-use crate::experiment::idle::{GAPS, Idle, lacks};
-use doorbell_results::configuration::{Placement, Until};
+use super::ping::usual_window;
+use super::placements::allowed;
+use super::usage::{Usage, refuse};
+use crate::run::subject::latency_limit;
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::plan::Plan;
@@ -32,7 +35,7 @@ pub struct Args {
     #[arg(value_name = "MECHANISM", default_value = "futex", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
     /// How long the waiter sleeps, comma separated [default: 10us to 100ms, three to a decade]
-    #[arg(long, value_delimiter = ',', value_parser = some_gap, value_name = "TIME")]
+    #[arg(long, value_delimiter = ',', value_parser = some_gap, value_name = "TIME", default_value = GAPS, hide_default_value = true)]
     gap: Vec<Duration>,
     /// Whether idle states are held off by /dev/cpu_dma_latency while a trial runs
     #[arg(long, value_enum, default_value = "both", value_name = "WHEN")]
@@ -63,64 +66,64 @@ enum Hold {
     On,
 }
 
+/// From where no idle state pays to where every one does.
+const GAPS: &str = "10us,30us,100us,300us,1ms,3ms,10ms,30ms,100ms";
+
 impl Experiment for Args {
-    fn name(&self) -> &'static str {
-        "idle"
+    fn about(&self) -> About {
+        About { name: "idle", sections: &["sleeps"], claims: Some(idling::SOURCE.name), ..About::default() }
     }
     fn flags(&self) -> &RunArgs {
         &self.run
     }
     fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
-        Ok(idle(self, machine)?.plan())
+        let mut mechanisms = self.mechanisms.clone();
+        for name in &mechanisms {
+            let entry = mechanism::find(name).map_err(Usage::of)?;
+            if entry.notification().waits != Waits::Blocks {
+                return refuse(format!(
+                    "{name} does not sleep, and what does not sleep leaves no idle state"
+                ));
+            }
+        }
+        once(&mut mechanisms);
+        let placement = placement(&self.cpus, machine)?;
+        let until = self.count.map(Until::count).or(self.time.map(Until::time));
+        let limits: &[_] = match self.hold {
+            Hold::Both => &[None, Some(self.limit)],
+            Hold::Off => &[None],
+            Hold::On => &[Some(self.limit)],
+        };
+        let configuration = |subject: &str, gap: Duration, latency_limit_us| {
+            let pattern = Pattern::OneWay { gap_ns: ns(gap) };
+            Configuration {
+                timing: Timing::Stamp,
+                placement: placement.clone(),
+                latency_limit_us,
+                ..Configuration::new(subject, pattern, until.unwrap_or_else(|| usual_window(pattern)))
+            }
+        };
+        // The harness's own cost, once in each run.
+        let mut configurations = vec![configuration("null", self.gap[0], None)];
+        for mechanism in &mechanisms {
+            for &gap in &self.gap {
+                for &limit in limits {
+                    let configuration = configuration(mechanism, gap, limit);
+                    if !configurations.contains(&configuration) {
+                        configurations.push(configuration);
+                    }
+                }
+            }
+        }
+        Ok(Plan::new("idle", configurations, self.run.blocks.unwrap_or(FEWEST_BLOCKS), self.run.seed()))
     }
-    fn sections(&self) -> &'static [&'static str] {
-        &["sleeps"]
-    }
-    fn claims(&self) -> Option<&'static str> {
-        Some(idling::SOURCE.name)
-    }
-    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
-        let args = self;
-        let machine = args.run.machine()?;
-        let plan = args.planned(&machine)?;
-        if !args.run.only_planned()
-            && !terminal.quiet
-            && let Some(reason) =
-                plan.configurations.iter().find_map(|configuration| lacks(configuration, &machine))
-        {
+    fn before(&self, plan: &Plan, machine: &Machine, terminal: &Terminal) -> anyhow::Result<Option<Exit>> {
+        let reason = plan.configurations.iter().find_map(|one| latency_limit(one, machine));
+        if let Some(reason) = reason.filter(|_| !terminal.quiet) {
             aside!("doorbell: idle states cannot be held off: {reason}");
         }
-        args.run.measure_and_deliver(plan, machine, terminal)
+        Ok(None)
     }
-}
-
-fn idle(args: &Args, machine: &Machine) -> anyhow::Result<Idle> {
-    let mut mechanisms = args.mechanisms.clone();
-    for name in &mechanisms {
-        let entry = mechanism::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
-        if entry.notification().waits != Waits::Blocks {
-            return Err(Usage(format!(
-                "{name} does not sleep, and what does not sleep leaves no idle state"
-            ))
-            .into());
-        }
-    }
-    once(&mut mechanisms);
-    let gaps = if args.gap.is_empty() { GAPS.to_vec() } else { args.gap.clone() };
-    let ns = |gap: &Duration| u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX);
-    Ok(Idle {
-        mechanisms,
-        gaps_ns: gaps.iter().map(ns).collect(),
-        limits_us: match args.hold {
-            Hold::Both => vec![None, Some(args.limit)],
-            Hold::Off => vec![None],
-            Hold::On => vec![Some(args.limit)],
-        },
-        placement: placement(&args.cpus, machine)?,
-        until: args.count.map(Until::count).or(args.time.map(Until::time)),
-        blocks: args.run.blocks.unwrap_or(FEWEST_BLOCKS),
-        seed: args.run.seed(),
-    })
 }
 
 fn placement(cpus: &[u32], machine: &Machine) -> anyhow::Result<Placement> {
@@ -133,14 +136,28 @@ fn placement(cpus: &[u32], machine: &Machine) -> anyhow::Result<Placement> {
             ))
         })?,
         [first, second] => [first, second],
-        _ => return Err(Usage("--cpus takes two CPUs: --cpus 0,1".to_owned()).into()),
+        _ => return refuse("--cpus takes two CPUs: --cpus 0,1"),
     };
-    topology.check(&[first, second]).map_err(|error| Usage(error.to_string()))?;
+    let placement = allowed([first, second], topology)?;
     if first == second {
-        return Err(
-            Usage("the waiter's CPU is not idle while the notifier runs on it; give two".to_owned()).into()
-        );
+        return refuse("the waiter's CPU is not idle while the notifier runs on it; give two");
     }
-    let relation = topology.relation(first, second).name().to_owned();
-    Ok(Placement { relation, cpus: Some([first, second]) })
+    Ok(placement)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{two_cpus, typed};
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_gap_is_planned_with_each_limit_and_the_harness_once() {
+        for (words, limits) in [("--cpus 0,1", 2), ("--cpus 0,1 futex futex --hold off", 1)] {
+            let plan = typed::<Args>(words).plan(&two_cpus()).unwrap();
+            assert_eq!(plan.configurations.len(), 1 + limits * GAPS.split(',').count());
+            let distinct: HashSet<&Configuration> = plan.configurations.iter().collect();
+            assert_eq!(distinct.len(), plan.configurations.len());
+        }
+    }
 }

@@ -6,21 +6,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 
 use super::common::{Exit, RunArgs, Terminal, named, once};
-use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::experiment::{About, Experiment};
+use super::numbers::ns;
 use super::offered;
 use super::out::aside;
-use super::usage::Usage;
+use super::placements::allowed;
+use super::sides::one_of;
+use super::usage::{Usage, refuse};
 use doorbell_harness::family::Family;
-
-use crate::experiment::io::Transfers;
-use crate::experiment::net::{self, Net};
 use doorbell_results::configuration::{Configuration, Direction, Pattern, Placement, Target, Until};
 use doorbell_results::machine::Machine;
-use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
 use doorbell_results::quantity::{bytes, refused, some_gap, span};
 use doorbell_results::record::{Outcome, Record, ResultFile, fio};
@@ -31,6 +30,9 @@ use doorbell_verdict::plausibility::{Known, violations};
 
 /// How long a trial of transfers lasts unless told otherwise: some thousand of them.
 const WINDOW: Duration = Duration::from_millis(500);
+
+mod net;
+use net::Net;
 
 /// Arguments of `doorbell io`.
 #[derive(Debug, clap::Args)]
@@ -54,8 +56,9 @@ pub struct Args {
     /// polled and by interrupt: three devices, one table
     #[arg(long, conflicts_with = "net")]
     devices: bool,
-    /// With --net, time between messages, comma separated [default: 5ms]
-    #[arg(long, value_delimiter = ',', value_parser = some_gap, value_name = "TIME", requires = "net")]
+    /// With --net, time between messages, comma separated: usually many times what any of the ways
+    /// takes, so that every message is waited for
+    #[arg(long, value_delimiter = ',', value_parser = some_gap, value_name = "TIME", requires = "net", default_value = net::GAP)]
     gap: Vec<Duration>,
     /// I/O engines, or `all`: io-null (the control, always run), sync, sync-hipri, uring,
     /// uring-iopoll, uring-hybrid, uring-sqpoll, uring-sqpoll-iopoll
@@ -84,8 +87,8 @@ pub struct Args {
     precondition: Option<u32>,
     /// Which way blocks go, comma separated [default: read,write for
     /// a file that is made, else read]
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "HOW")]
-    rw: Vec<How>,
+    #[arg(long, value_parser = direction(), value_delimiter = ',', value_name = "HOW")]
+    rw: Vec<Direction>,
     /// Bytes of a block, comma separated; multiples of 512
     #[arg(long, value_delimiter = ',', default_value = "4K", value_name = "SIZE", value_parser = block_size)]
     size: Vec<u32>,
@@ -110,12 +113,9 @@ pub struct Args {
     run: RunArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum How {
-    /// From the device
-    Read,
-    /// To the device
-    Write,
+/// Which way blocks go.
+fn direction() -> impl TypedValueParser<Value = Direction> {
+    one_of(&[("read", "From the device", Direction::Read), ("write", "To the device", Direction::Write)])
 }
 
 /// A path that stands in the result, which is JSON and has no bytes: another is refused by the
@@ -139,15 +139,33 @@ fn file_size(text: &str) -> Result<u64, String> {
 }
 
 impl Experiment for Args {
-    fn name(&self) -> &'static str {
-        if self.net { "net" } else { "io" }
+    fn about(&self) -> About {
+        match self.net {
+            true => About { name: "net", sections: &["messages"], parts: PARTS.to_vec(), claims: None },
+            false => About {
+                name: "io",
+                sections: &["transfers"],
+                parts: PARTS.to_vec(),
+                claims: Some(polling::SOURCE.name),
+            },
+        }
     }
     fn flags(&self) -> &RunArgs {
         &self.run
     }
     fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
         match (self.net, self.import.is_empty() || !self.engines.is_empty()) {
-            (true, _) => Ok(net(self, machine)?.plan()),
+            (true, _) => {
+                let net = Net {
+                    ways: net::known(&self.engines)?,
+                    gaps_ns: self.gap.iter().copied().map(ns).collect(),
+                    placement: placement(&self.cpus, machine)?,
+                    until: self.count.map(Until::count).or_else(|| self.time.map(Until::time)),
+                    blocks: self.run.blocks.unwrap_or(FEWEST_BLOCKS),
+                    seed: self.run.seed(),
+                };
+                Ok(net.plan())
+            }
             (false, true) => {
                 let mut plan = plan(self, machine)?;
                 if self.devices {
@@ -158,30 +176,20 @@ impl Experiment for Args {
             (false, false) => Ok(Plan::new("io", Vec::new(), 1, self.run.seed())),
         }
     }
-    fn sections(&self) -> &'static [&'static str] {
-        if self.net { &["messages"] } else { &["transfers"] }
-    }
-    fn parts(&self) -> Vec<(&'static str, &'static str)> {
-        PARTS.to_vec()
-    }
-    fn claims(&self) -> Option<&'static str> {
-        (!self.net).then_some(polling::SOURCE.name)
-    }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         // A file that has no end is left at once.
         let imported = imported(&self.import)?;
         let machine = self.run.machine()?;
-        let plan = self.run.loaded(self.planned(&machine)?, &machine);
-        let run = RunArgs { load: Vec::new(), ..self.run };
-        if run.only_planned() {
-            return run.measure_and_deliver(plan, machine, terminal);
+        let plan = self.planned(&machine)?;
+        if self.run.only_planned(&plan)? {
+            return Ok(Exit::Done);
         }
         if !self.net && !terminal.quiet {
             tell(&plan, &machine);
         }
-        let mut result = run.measure(plan, machine, terminal)?;
+        let mut result = self.run.measure(plan, machine, terminal)?;
         join(&mut result, imported);
-        run.deliver(&result, terminal)
+        self.run.delivery.deliver(&result, terminal)
     }
 }
 
@@ -214,33 +222,6 @@ fn join(result: &mut ResultFile, imported: Vec<Record>) {
     }
 }
 
-/// The plan of `--net`.
-fn net(args: &Args, machine: &Machine) -> anyhow::Result<Net> {
-    let known = net::ways();
-    let all = args.engines.iter().any(|engine| engine == "all");
-    if let Some(unknown) =
-        args.engines.iter().find(|engine| *engine != "all" && !known.contains(&engine.as_str()))
-    {
-        let nearest = nearest(unknown, known.iter().copied());
-        return Err(Usage(format!(
-            "no way to wait for a message is called '{unknown}'{} (with --net: {})",
-            did_you_mean(nearest),
-            known.join(", ")
-        ))
-        .into());
-    }
-    let gaps = if args.gap.is_empty() { vec![net::GAP] } else { args.gap.clone() };
-    let until = args.count.map(Until::count);
-    Ok(Net {
-        ways: if all { Vec::new() } else { args.engines.clone() },
-        gaps_ns: gaps.iter().copied().map(ns).collect(),
-        placement: placement(&args.cpus, machine)?,
-        until: until.or_else(|| args.time.map(Until::time)),
-        blocks: args.run.blocks.unwrap_or(FEWEST_BLOCKS),
-        seed: args.run.seed(),
-    })
-}
-
 /// Kernels of the GPU whose end is waited for beside a disk's transfers.
 const KERNEL: Duration = Duration::from_micros(100);
 
@@ -248,16 +229,12 @@ const KERNEL: Duration = Duration::from_micros(100);
 /// two sides on one CPU only sleep.
 fn other_devices(placement: Placement) -> Vec<Configuration> {
     let ways = vec!["tcp".to_owned()];
-    let gaps_ns = vec![ns(net::GAP)];
+    let gaps_ns = vec![5_000_000];
     let net = Net { ways, gaps_ns, placement, until: None, blocks: 1, seed: 1 }.plan().configurations;
     let pattern = Pattern::Gpu { kernel_ns: ns(KERNEL), up_to_ns: None, gap_ns: 0, streams: 1 };
     let gpu = ["gpu-stream-spin", "gpu-stream-block"]
         .map(|way| Configuration::new(way, pattern, Until::time(WINDOW)));
     net.into_iter().filter(|one| one.subject == "tcp").chain(gpu).collect()
-}
-
-fn ns(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What will not be run, and why, before anything is.
@@ -279,25 +256,17 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let directions: Vec<Direction> = match &args.rw[..] {
         [] if made => vec![Direction::Read, Direction::Write],
         [] => vec![Direction::Read],
-        asked => asked
-            .iter()
-            .map(|how| if *how == How::Read { Direction::Read } else { Direction::Write })
-            .collect(),
+        asked => asked.to_vec(),
     };
     if args.buffered && directions.contains(&Direction::Write) {
-        return Err(Usage("--buffered shows reads that no device sees: give it --rw read".to_owned()).into());
+        return refuse("--buffered shows reads that no device sees: give it --rw read");
     }
     if made && args.precondition == Some(0) {
-        return Err(Usage("a file that is made is filled at least once: --precondition 1".to_owned()).into());
+        return refuse("a file that is made is filled at least once: --precondition 1");
     }
-    if args.device.is_some()
-        && args.precondition.is_some_and(|passes| passes > 0)
-        && args.write_device.is_none()
-    {
-        return Err(Usage(
-            "--precondition overwrites the device: say so with --write-device NAME".to_owned(),
-        )
-        .into());
+    let overwrites = args.device.is_some() && args.precondition.is_some_and(|passes| passes > 0);
+    if overwrites && args.write_device.is_none() {
+        return refuse("--precondition overwrites the device: say so with --write-device NAME");
     }
     // A user error is told before the file is made, and again, by the
     // same rules, when each trial opens it.
@@ -305,23 +274,30 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         for &size in &args.size {
             if !made {
                 let nowhere = std::env::temp_dir();
-                target::open(&target, *direction, !args.buffered, size, &nowhere)
-                    .map_err(|error| Usage(error.to_string()))?;
+                target::open(&target, *direction, !args.buffered, size, &nowhere).map_err(Usage::of)?;
             }
         }
     }
-    Ok(Transfers {
-        engines: engines(&args.engines)?,
-        directions,
-        sizes: args.size.clone(),
-        direct: !args.buffered,
-        target,
-        placement: placement(&args.cpus, machine)?,
-        until: args.count.map_or_else(|| Until::time(args.time.unwrap_or(WINDOW)), Until::count),
-        blocks: args.run.blocks.unwrap_or(FEWEST_BLOCKS),
-        seed: args.run.seed(),
+    let placement = placement(&args.cpus, machine)?;
+    let until = args.count.map_or_else(|| Until::time(args.time.unwrap_or(WINDOW)), Until::count);
+    let mut configurations: Vec<Configuration> = Vec::new();
+    for name in engines(&args.engines)? {
+        let Ok(engine) = transfer::find(&name) else { continue };
+        for &direction in &directions {
+            for &size in &args.size {
+                // Only what has a thread in the kernel takes a second CPU.
+                let placement = if engine.kernel_thread { placement.clone() } else { placement.alone() };
+                let pattern = Pattern::Io { direction, direct: !args.buffered };
+                let target = Some(target.clone());
+                let configuration =
+                    Configuration { placement, size, target, ..Configuration::new(&*name, pattern, until) };
+                if !configurations.contains(&configuration) {
+                    configurations.push(configuration);
+                }
+            }
+        }
     }
-    .plan())
+    Ok(Plan::new("io", configurations, args.run.blocks.unwrap_or(FEWEST_BLOCKS), args.run.seed()))
 }
 
 fn target(args: &Args) -> Target {
@@ -346,11 +322,9 @@ fn placement(cpus: &[u32], machine: &Machine) -> anyhow::Result<Placement> {
         [] => topology.two_cores().unwrap_or([topology.usable.iter().next().unwrap_or(0); 2]),
         [one] => [one; 2],
         [one, other] => [one, other],
-        _ => return Err(Usage("--cpus takes one CPU or two: --cpus 0,1".to_owned()).into()),
+        _ => return refuse("--cpus takes one CPU or two: --cpus 0,1"),
     };
-    topology.check(&[first, second]).map_err(|error| Usage(error.to_string()))?;
-    let relation = topology.relation(first, second).name().to_owned();
-    Ok(Placement { relation, cpus: Some([first, second]) })
+    Ok(allowed([first, second], topology)?)
 }
 
 fn engines(names: &[String]) -> Result<Vec<String>, Usage> {
@@ -363,4 +337,20 @@ fn engines(names: &[String]) -> Result<Vec<String>, Usage> {
     chosen.insert(0, CONTROL.to_owned());
     once(&mut chosen);
     Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{two_cpus, typed};
+
+    #[test]
+    fn only_what_has_a_thread_in_the_kernel_takes_a_second_cpu() {
+        let plan = plan(&typed("all --cpus 0,1"), &two_cpus()).unwrap();
+        assert_eq!(plan.configurations.len(), 2 * transfer::all().len());
+        for configuration in &plan.configurations {
+            let two = configuration.placement.cpus == Some([0, 1]);
+            assert_eq!(two, configuration.subject.contains("sqpoll"), "{}", configuration.subject);
+        }
+    }
 }

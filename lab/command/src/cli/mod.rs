@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The verbs of `doorbell`, one file each: its arguments, and the few
-//! lines that call the rooms behind it.
+//! The verbs of `doorbell`, one file each: its arguments, what they plan, what is asked of the
+//! result, and the few lines that call the rooms behind it.
 //!
 //! Adding a verb is adding a file, its `mod` and its line in `verbs!`. What measures is an
 //! [`experiment::Experiment`].
@@ -413,6 +413,23 @@ fn obeyed(argument: &std::ffi::OsStr) -> bool {
 fn complain(error: &anyhow::Error) -> ExitCode {
     aside!("doorbell: {}", inert(&format!("{error:#}")));
     if error.is::<usage::Usage>() { Exit::Usage.into() } else { Exit::Failed.into() }
+}
+
+/// The arguments of a verb as they are written, behind its name.
+#[cfg(test)]
+fn typed<A: clap::Args>(words: &str) -> A {
+    let command = A::augment_args(clap::Command::new("verb").no_binary_name(true));
+    A::from_arg_matches(&command.get_matches_from(words.split_whitespace())).unwrap()
+}
+
+/// A machine of which nothing is known but that it has two CPUs.
+#[cfg(test)]
+fn two_cpus() -> doorbell_results::machine::Machine {
+    use doorbell_results::machine::topology::{Cpu, Topology};
+    let (online, usable) = ((0..2).collect(), (0..2).collect());
+    let cpus = (0..2).map(|id| Cpu { id, ..Cpu::default() }).collect();
+    let topology = Topology { online, usable, cpus, ..Topology::default() };
+    doorbell_results::machine::Machine { topology, ..doorbell_results::record::sample::machine() }
 }
 
 #[cfg(test)]

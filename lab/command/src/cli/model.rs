@@ -49,7 +49,7 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
             out.write_all(list(mechanism).as_bytes())?;
             return Ok(Exit::Done);
         }
-        Some(name) => hazard(mechanism, name, glyphs).map_err(|error| Usage(error.to_string()))?,
+        Some(name) => hazard(mechanism, name, glyphs).map_err(Usage::of)?,
         None => correct(mechanism, args.full),
     };
     out.write_all(answer.text.as_bytes())?;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers of receivers or tasks: one, or from one to another in steps of ten times.
+//! Numbers of receivers or tasks: one, or from one to another in steps of ten times; sizes of
+//! messages; times as results have them.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use doorbell_results::quantity::{bytes, refused};
 
@@ -41,6 +43,11 @@ pub fn numbers(text: &str, allowed: RangeInclusive<u32>) -> Result<Numbers, Stri
     }
     let steps = std::iter::successors(Some(from), |last| last.checked_mul(10)).take_while(|step| *step < to);
     Ok(Numbers(steps.chain([to]).collect()))
+}
+
+/// Nanoseconds of a time; what is longer than they can tell is as long as they can.
+pub fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Bytes of a message.

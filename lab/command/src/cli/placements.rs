@@ -52,9 +52,19 @@ impl PlacementArgs {
         let [a, b] = self.cpus[..] else {
             return Err(Usage("--cpus takes two CPUs, the notifier's first: --cpus 0,1".to_owned()));
         };
-        topology.check(&[a, b]).map_err(|error| Usage(error.to_string()))?;
-        Ok(Placement { relation: topology.relation(a, b).name().to_owned(), cpus: Some([a, b]) })
+        allowed([a, b], topology)
     }
+}
+
+/// The placement on these CPUs.
+pub fn on([a, b]: [u32; 2], topology: &Topology) -> Placement {
+    Placement { relation: topology.relation(a, b).name().to_owned(), cpus: Some([a, b]) }
+}
+
+/// The placement on these CPUs, if this process may use them.
+pub fn allowed(cpus: [u32; 2], topology: &Topology) -> Result<Placement, Usage> {
+    topology.check(&cpus).map_err(Usage::of)?;
+    Ok(on(cpus, topology))
 }
 
 /// Every placement on chosen CPUs that `topology` has, nearest first.

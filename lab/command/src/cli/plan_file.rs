@@ -12,7 +12,6 @@ use super::bounds;
 use super::out;
 use super::placements;
 use super::usage::Usage;
-use crate::experiment::ping;
 use doorbell_results::configuration::{Configuration, Pattern, Target};
 use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::machine::topology::Topology;
@@ -81,7 +80,7 @@ fn parse(path: &Path, text: &str) -> Result<Plan, Usage> {
     let named = path.display();
     if text.contains("\"schema_version\"") && text.trim_start().starts_with('{') {
         let result = read_bytes(text.as_bytes().to_owned(), &named.to_string());
-        let plan = result.map_err(|error| Usage(error.to_string()))?.plan;
+        let plan = result.map_err(Usage::of)?.plan;
         return wholly_known(path, text.as_bytes()).map(|()| plan);
     }
     let (plan, written): (Plan, Value) = if text.trim_start().starts_with('{') {
@@ -237,7 +236,7 @@ fn settle(configuration: &mut Configuration, topology: &Topology) -> Result<(), 
         configuration.pattern,
         Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. }
     );
-    if between_sides && !ping::makes_sense(configuration, topology.usable.len() == 1) {
+    if between_sides && !bounds::makes_sense(configuration, topology.usable.len() == 1) {
         return Err("it cannot be: a mechanism that spins shares no core with its notifier and is \
             never proven asleep, some join only threads or only processes (`doorbell list`), one \
             way needs timing stamp or blocked, and an open loop a gap"
@@ -339,97 +338,63 @@ mod tests {
         assert!(plan.repeat_on_interference && plan.question.is_none());
     }
 
-    #[test]
-    fn a_mistake_is_told_with_its_line_and_what_may_have_been_meant() {
-        let told = |text: &str| read_text(text, "ping").unwrap_err();
-        assert_eq!(
-            told(&BY_HAND.replace("timing", "timng")),
-            "plan.toml, line 6: a plan has nothing called 'configurations.0.timng'; did you mean 'timing'?"
-        );
-        assert_eq!(
-            told(&BY_HAND.replace("'ping'", "'pairs'")),
-            "plan.toml: the plan is for `doorbell pairs`, not for `doorbell ping`"
-        );
-        for (right, wrong, said) in [
-            (
-                "'futex'",
-                "'futx'",
-                "configurations, number 1 (futx): no mechanism is called 'futx'; did you mean 'futex'?",
-            ),
-            ("count = 100", "count = 0", "until needs a count or a time_ns above 0"),
-            ("'stamp'", "'around'", "it cannot be"),
-            ("'stamp'", "'stomp'", "plan.toml, line 6: unknown variant `stomp`"),
-            (
-                "gap_ns = 10_000",
-                "gap_ns = '10us'",
-                "plan.toml, line 5: invalid type: string \"10us\", expected u64",
-            ),
-            ("timing = 'stamp'", "size = 99999999", "size is 99999999; it is a number from 0 to 67108864"),
-            ("timing", "placement = { relation = 'nearby' }\ntiming", "no placement is called 'nearby'"),
-            ("timing", "placement = { relation = 'same-l3', cpus = [0, 8000] }\ntiming", "8000"),
-            (
-                "timing",
-                "load = { kind = 'sqr', workers = 1, pinned = false }\ntiming",
-                "did you mean 'sqrt'?",
-            ),
-            ("'ping'", "'ping'\nblocks = 0", "blocks is 0; it is a number from 1 to 10000"),
-            ("[[configurations]]", "[[configurations]", "plan.toml, line 3: "),
-        ] {
-            let error = told(&BY_HAND.replace(right, wrong));
-            assert!(error.contains(said), "{wrong}: {error}");
-        }
-    }
-
     /// What the tables that say by a tag what they are do not know was dropped, and the plan ran as
     /// if it had not been written.
     #[test]
-    fn a_key_that_a_tagged_table_does_not_know_is_refused_by_name() {
-        let told = |right: &str, wrong: &str| read_text(&BY_HAND.replace(right, wrong), "ping").unwrap_err();
-        for (wrong, said) in [
+    fn a_mistake_is_told_with_its_line_and_what_may_have_been_meant() {
+        let refused = |right: &str, wrong: &str, said: &str| {
+            let error = read_text(&BY_HAND.replace(right, wrong), "ping").unwrap_err();
+            assert!(error.contains(said), "{wrong}: {error}");
+        };
+        let nothing = "a plan has nothing called 'configurations.0.";
+        for (right, wrong, said) in [
+            ("timing", "timng", "plan.toml, line 6: a plan has nothing called 'configurations.0.timng'; did"),
+            ("timing", "timng", "; did you mean 'timing'?"),
+            ("'ping'", "'pairs'", "plan.toml: the plan is for `doorbell pairs`, not for `doorbell ping`"),
+            ("'futex'", "'futx'", "configurations, number 1 (futx): no mechanism is called 'futx'; did you"),
+            ("count = 100", "count = 0", "until needs a count or a time_ns above 0"),
+            ("'stamp'", "'around'", "it cannot be"),
+            ("'stamp'", "'stomp'", "plan.toml, line 6: unknown variant `stomp`"),
+            ("10_000", "'10us'", "plan.toml, line 5: invalid type: string \"10us\", expected u64"),
+            ("timing = 'stamp'", "size = 99999999", "size is 99999999; it is a number from 0 to 67108864"),
+            ("timing", "placement = { relation = 'nearby' }\ntiming", "no placement is called 'nearby'"),
+            ("timing", "placement = { relation = 'same-l3', cpus = [0, 8000] }\ntiming", "8000"),
+            ("timing", "load = { kind = 'sqr', workers = 1, pinned = false }\ntiming", "mean 'sqrt'?"),
+            ("'ping'", "'ping'\nblocks = 0", "blocks is 0; it is a number from 1 to 10000"),
+            ("[[configurations]]", "[[configurations]", "plan.toml, line 3: "),
             (
-                "gap_ns = 10_000, gap_s = 3",
-                "line 5: a plan has nothing called 'configurations.0.pattern.gap_s'; did you mean 'gap_ns'?",
+                "10_000",
+                "10_000, gap_s = 3",
+                "line 5: a plan has nothing called 'configurations.0.pattern.gap_s'",
             ),
+            ("10_000", "10_000, gap_s = 3", "did you mean 'gap_ns'?"),
             (
-                "gap_ns = 10_000, batch = 3",
+                "10_000",
+                "10_000, batch = 3",
                 "line 5: a plan has nothing called 'configurations.0.pattern.batch'",
             ),
+            ("count = 100", "count = 100, time = 5", &format!("{nothing}until.time'")),
         ] {
-            let error = told("gap_ns = 10_000", wrong);
-            assert!(error.contains(said), "{wrong}: {error}");
+            refused(right, wrong, said);
         }
         for (key, table) in [
             ("wait.spin_n", "wait = { kind = 'block', spin_n = 5 }"),
             ("wait.timeout_ns", "wait = { kind = 'spin', timeout_ns = 5 }"),
             ("trace.keep", "trace = { kind = 'stages', keep = 5 }"),
             ("target.consnt", "target = { kind = 'device', path = '/dev/null', consnt = 'null' }"),
-            ("until.time", "until = { count = 100, time = 5 }"),
             ("load.nice", "load = { kind = 'sqrt', workers = 1, pinned = false, nice = 5 }"),
             ("placement.cpu", "placement = { relation = 'unpinned', cpu = [0, 0] }"),
         ] {
-            let rest = if key.starts_with("until") { "" } else { "until = { count = 100 }\n" };
-            let error = told("until = { count = 100 }\n", &format!("{rest}{table}\n"));
-            assert!(
-                error.contains(&format!("a plan has nothing called 'configurations.0.{key}'")),
-                "{error}"
-            );
+            refused("timing", &format!("{table}\ntiming"), &format!("{nothing}{key}'"));
         }
-        for (key, table) in [
-            (
-                "limit",
-                "{ kind = 'gate', limit_ns = 50_000, which = 'longest', confidence = 0.95, limit = 3 }",
-            ),
-            ("by", "{ kind = 'spin', worth = 1.0, by = 'p99' }"),
+        let gate = "kind = 'gate', limit_ns = 50_000, which = 'longest', confidence = 0.95, limit = 3";
+        for (question, said) in [
+            (gate, "line 2: a plan has nothing called 'question.limit'"),
+            ("kind = 'spin', worth = 1.0, by = 'p99'", "line 2: a plan has nothing called 'question.by'"),
+            ("kind = 'gte'", "cannot read the question 'g"),
+            ("kind = 'gate', limit_ns = 'soon'", "cannot read the question 'g"),
         ] {
-            let error = told("'ping'\n", &format!("'ping'\nquestion = {table}\n"));
-            assert!(
-                error.contains(&format!("line 2: a plan has nothing called 'question.{key}'")),
-                "{error}"
-            );
-        }
-        for half in ["{ kind = 'gte' }", "{ kind = 'gate', limit_ns = 'soon' }"] {
-            let error = told("'ping'\n", &format!("'ping'\nquestion = {half}\n"));
-            assert!(error.contains("cannot read the question 'g"), "{error}");
+            refused("'ping'\n", &format!("'ping'\nquestion = {{ {question} }}\n"), said);
         }
     }
 

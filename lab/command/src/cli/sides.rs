@@ -15,7 +15,9 @@ pub const USUAL: &str = "processes";
 type Named<T> = (&'static str, &'static str, T);
 
 /// One of `all` by its name.
-fn one_of<T: Copy + Send + Sync + 'static>(all: &'static [Named<T>]) -> impl TypedValueParser<Value = T> {
+pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
+    all: &'static [Named<T>],
+) -> impl TypedValueParser<Value = T> {
     let values = all.iter().map(|(name, means, _)| PossibleValue::new(*name).help(*means));
     PossibleValuesParser::new(values).try_map(|given| {
         let found = all.iter().find(|(name, ..)| *name == given);

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use clap::ArgMatches;
@@ -17,16 +17,16 @@ use doorbell_results::figure::timer_ticks;
 use doorbell_vm::squall;
 use serde::Deserialize;
 
-use super::common::command_line;
+use super::common::ended_now;
 use super::numbers::Numbers;
-use super::usage::Usage;
+use super::usage::{Usage, refuse};
+use crate::run::subject::record as bare_record;
 use doorbell_report::tasks::CONTROL;
 use doorbell_results::configuration::{Configuration, Pattern, Placement, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::virtualisation::{TRANSLATOR, Virtualisation, Vm};
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::refused;
-use doorbell_results::record::result::SCHEMA_VERSION;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{MadeOf, Measured, Subject};
 use doorbell_results::record::{Environment, Figure, Histogram, Outcome, Record, ResultFile, Series, Tally};
@@ -164,13 +164,12 @@ fn boots(tasks: &ArgMatches, chapter: bool) -> anyhow::Result<Vec<Boot>> {
     let given = |name: &&str| tasks.value_source(name) == Some(ValueSource::CommandLine);
     if let Some(name) = LINUX_ONLY.into_iter().find(given) {
         let flag = name.replace('_', "-");
-        return Err(Usage(format!(
+        return refuse(format!(
             "Squall takes no --{flag}: it runs on one hart, once, and the same way every time"
-        ))
-        .into());
+        ));
     }
     if let Some(name) = ["kinds", "tasks", "yields", "document"].into_iter().find(given).filter(|_| chapter) {
-        return Err(Usage(format!("--chapter runs all that the chapter shows, and takes no {name}")).into());
+        return refuse(format!("--chapter runs all that the chapter shows, and takes no {name}"));
     }
     let document = tasks.get_flag("document");
     let mut boots = Vec::new();
@@ -288,7 +287,7 @@ pub(super) fn run(
     let boots = boots(tasks, chapter)?;
     let built: PathBuf = kernel.map_or_else(squall::build, |kernel| Ok(kernel.to_owned()))?;
     let emulator = squall::emulator()?;
-    let begin = now();
+    let begun = SystemTime::now();
     let mut records = Vec::new();
     for Boot { words, study } in &boots {
         tell(if *study { "Squall: the study's experiments" } else { "Squall: its kinds of task" });
@@ -326,28 +325,15 @@ pub(super) fn run(
     let linux = parts.iter().filter(|(_, part)| *part == CONTROL);
     let linux: Vec<_> = linux.map(|(subject, part)| (format!("{LINUXES}{subject}"), part.clone())).collect();
     parts.extend(linux.into_iter().filter(|(subject, _)| measured(subject)));
-    Ok(ResultFile {
-        verdict: None,
-        schema_version: SCHEMA_VERSION,
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        command_line: command_line(),
-        name: Some(tasks.get_one::<String>("name").cloned().unwrap_or_else(|| "squall".to_owned())),
-        started_at_unix_ns: begin,
-        finished_at_unix_ns: now().max(begin),
-        partial: false,
-        machine,
-        plan: Plan {
-            sections: vec!["tasks".to_owned()],
-            parts,
-            claims: Some(SOURCE.name.to_owned()),
-            repeat_on_interference: false,
-            ..Plan::new("tasks", configurations, 1, 0)
-        },
-        primitives: Vec::new(),
-        records,
-        beside: Vec::new(),
-        warnings,
-    })
+    let plan = Plan {
+        sections: vec!["tasks".to_owned()],
+        parts,
+        claims: Some(SOURCE.name.to_owned()),
+        repeat_on_interference: false,
+        ..Plan::new("tasks", configurations, 1, 0)
+    };
+    let name = tasks.get_one::<String>("name").cloned().unwrap_or_else(|| "squall".to_owned());
+    Ok(ResultFile { name: Some(name), warnings, ..ended_now(plan, machine, begun, records) })
 }
 
 /// The first record of each configuration. Whatever was run twice must have given the same counts.
@@ -381,12 +367,8 @@ fn beside(mut record: Record) -> Record {
     let headline =
         [Quantity::HandOff, Quantity::Life].iter().find_map(|quantity| record.series.get(quantity));
     if let Some(series) = headline {
-        record.figures.push(Figure {
-            name: RETIRED.to_owned(),
-            value: series.p50_ns,
-            unit: "count".to_owned(),
-            formula: "median; a nanosecond of the machine's clock is an instruction".to_owned(),
-        });
+        let formula = "median; a nanosecond of the machine's clock is an instruction";
+        record.figures.push(figure(RETIRED, series.p50_ns, "count", formula));
     }
     record
 }
@@ -400,10 +382,6 @@ const RETIRED: &str = "retired instructions";
 
 /// Memory of the machine: a hundred thousand stacks, and room.
 const MEMORY_MIB: u32 = 1024;
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64)
-}
 
 /// The machine that Squall ran on; only what is true of it.
 fn emulated(host: Machine, emulator: String) -> Machine {
@@ -432,6 +410,10 @@ fn emulated(host: Machine, emulator: String) -> Machine {
     machine
 }
 
+fn figure(name: &str, value: f64, unit: &str, formula: impl Into<String>) -> Figure {
+    Figure { name: name.to_owned(), value, unit: unit.to_owned(), formula: formula.into() }
+}
+
 fn configuration(subject: &str, tasks: u32, yields: u32) -> Configuration {
     Configuration {
         contexts: Contexts::Threads,
@@ -458,12 +440,6 @@ fn record(said: &Said) -> Record {
     let mut histogram = Histogram::new();
     let each = said.instructions as f64 / said.done as f64;
     histogram.record((each * 1000.0) as u64);
-    let figure = |name: &str, value: f64, unit: &str, formula: String| Figure {
-        name: name.to_owned(),
-        value,
-        unit: unit.to_owned(),
-        formula,
-    };
     let done = said.done as f64;
     let mut figures = vec![
         figure(RETIRED, each, "count", format!("{} / {}", said.instructions, said.done)),
@@ -473,18 +449,13 @@ fn record(said: &Said) -> Record {
             "count",
             format!("{} changes of address space / {}", said.space_changes, said.done),
         ),
-        figure("flushes of translations", said.flushes as f64, "count", "as the kernel counted".to_owned()),
+        figure("flushes of translations", said.flushes as f64, "count", "as the kernel counted"),
     ];
     if said.bytes > 0 {
         // Lives are over when what is free is counted; other tasks stand there.
         let stand = if yields == 0 { 0 } else { said.tasks };
         let fit = said.frames_free as f64 * 4096.0 / said.bytes as f64 + f64::from(stand);
-        figures.push(figure(
-            TASK_BYTES,
-            said.bytes as f64,
-            "B",
-            "frames that the tasks took / tasks".to_owned(),
-        ));
+        figures.push(figure(TASK_BYTES, said.bytes as f64, "B", "frames that the tasks took / tasks"));
         figures.push(figure(CEILING, fit.floor(), "tasks", format!("in {MEMORY_MIB} MiB")));
     }
     if said.moves > 0 {
@@ -496,27 +467,17 @@ fn record(said: &Said) -> Record {
         ));
     }
     Record {
-        configuration: configuration(&subject, said.tasks, yields),
         subject: Subject::Tasks {
             made_of: if said.space_changes > 0 { MadeOf::Processes } else { MadeOf::Code },
             measured: if yields == 0 { Measured::Lives } else { Measured::HandOffs },
             // No kernel counts switches of Linux here, so none can be missing.
             sleeps: false,
         },
-        block: 0,
-        attempts: 1,
-        outcome: Outcome::Done,
         series: BTreeMap::from([(quantity, Series::from(&histogram))]),
         figures,
-        slices: Vec::new(),
-        fanout: None,
-        io: None,
         tally: Tally { sent: said.done, seen: said.done, ..Tally::default() },
-        sides: Vec::new(),
-        load: None,
-        anatomy: None,
         environment: Environment { wall_ns: said.instructions, ..Environment::default() },
-        warnings: Vec::new(),
+        ..bare_record(&configuration(&subject, said.tasks, yields), 0, Outcome::Done)
     }
 }
 
@@ -530,22 +491,11 @@ fn ticks(runs: &[Said], timed: &[Said]) -> Option<Record> {
     let counted = runs.iter().map(|said| said.timer_interrupts).sum::<u64>();
     let mean = counted as f64 / runs.len() as f64;
     let true_ticks = timed.iter().find(same)?.instructions as f64 / INSTRUCTIONS_OF_A_TICK;
-    let figure = |name: &str, value: f64, unit: &str, formula: String| Figure {
-        name: name.to_owned(),
-        value,
-        unit: unit.to_owned(),
-        formula,
-    };
     record.figures = vec![
         figure(timer_ticks::TICKS, mean, "ticks", format!("{counted} ticks / {} runs", runs.len())),
-        figure(timer_ticks::RUNS, runs.len() as f64, "runs", "one after the other".to_owned()),
+        figure(timer_ticks::RUNS, runs.len() as f64, "runs", "one after the other"),
         figure(timer_ticks::STEP, 100.0 / true_ticks, "%", format!("one tick of {true_ticks:.2}")),
-        figure(
-            timer_ticks::WORST,
-            (mean / true_ticks - 1.0).abs() * 100.0,
-            "%",
-            "beside the instructions".to_owned(),
-        ),
+        figure(timer_ticks::WORST, (mean / true_ticks - 1.0).abs() * 100.0, "%", "beside the instructions"),
     ];
     Some(record)
 }

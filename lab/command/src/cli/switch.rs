@@ -6,14 +6,14 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::common::{RunArgs, named};
-use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::experiment::{About, Experiment};
 use super::offered;
+use super::placements::{on, unpinned};
 use super::sides::{contexts, scheduler};
-use super::usage::Usage;
-use crate::experiment::switch::{Switch, WORKING_SETS};
+use super::usage::{Usage, refuse};
 use doorbell_report::switch::{TOLD_FIRST, WRITES_ALONE};
-use doorbell_results::configuration::{Placement, Scheduler, Until};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Scheduler, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::topology::Topology;
 use doorbell_results::plan::Plan;
@@ -86,6 +86,9 @@ pub(super) enum Set {
     Sweep,
 }
 
+/// The working sets of a sweep: a page, then up to more than a second-level cache holds.
+const WORKING_SETS: [u32; 7] = [0, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
+
 /// The largest working set: the trial keeps two of them in shared memory.
 const LARGEST_SET: u64 = 64 << 20;
 
@@ -97,49 +100,78 @@ pub(super) fn working_set(text: &str) -> Result<Set, String> {
 }
 
 impl Experiment for Args {
-    fn name(&self) -> &'static str {
-        "switch"
+    fn about(&self) -> About {
+        About {
+            name: "switch",
+            sections: &["operations"],
+            parts: vec![("touch", WRITES_ALONE), ("switch-futex", TOLD_FIRST)],
+            ..About::default()
+        }
     }
     fn flags(&self) -> &RunArgs {
         &self.run
     }
     fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
-        plan(self, machine)
-    }
-    fn sections(&self) -> &'static [&'static str] {
-        &["operations"]
-    }
-    fn parts(&self) -> Vec<(&'static str, &'static str)> {
-        vec![("touch", WRITES_ALONE), ("switch-futex", TOLD_FIRST)]
+        let usual = operation::all().iter().filter(|operation| operation.usual);
+        let names = named(&self.operations, usual.map(|operation| operation.name), operation::find)?;
+        let placements = placements(&self.placement, &self.cpus, &machine.topology)?;
+        let configurations = names.iter().flat_map(|name| self.of(name, &placements)).collect::<Vec<_>>();
+        if configurations.is_empty() {
+            return refuse(
+                "nothing is left to run: timetctxsw2 joins threads only, and touch needs --working-set",
+            );
+        }
+        Ok(Plan::new("switch", configurations, self.run.blocks.unwrap_or(5), self.run.seed()))
     }
 }
 
-fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
-    let switch = Switch {
-        operations: operations(&args.operations)?,
-        contexts: args.contexts.clone(),
-        placements: placements(&args.placement, &args.cpus, &machine.topology)?,
-        schedulers: args.scheduler.clone(),
-        working_sets: working_sets(&args.working_set),
-        batch: args.batch,
-        until: args.count.map_or_else(|| Until::time(args.time), Until::count),
-        blocks: args.run.blocks.unwrap_or(5),
-        seed: args.run.seed(),
-    };
-    let plan = switch.plan();
-    if plan.configurations.is_empty() {
-        return Err(Usage(
-            "nothing is left to run: timetctxsw2 joins threads only, and touch needs --working-set"
-                .to_owned(),
-        )
-        .into());
+impl Args {
+    /// What makes sense of the operation `name`: where it has one side, on the first of the CPUs.
+    fn of(&self, name: &str, placements: &[Placement]) -> Vec<Configuration> {
+        let Ok(operation) = operation::find(name) else { return Vec::new() };
+        let until = self.count.map_or_else(|| Until::time(self.time), Until::count);
+        let pattern = Pattern::Operation { batch: self.batch.unwrap_or(operation.form.batch) };
+        // One side has nobody to be placed against, to share memory with or to be preferred over.
+        let alone = !operation.form.two_sided;
+        let several = if alone { 1 } else { usize::MAX };
+        let mut configurations = Vec::new();
+        for placement in placements.iter().take(several) {
+            let one_core = placement.cpus.is_some_and(|[a, b]| a == b);
+            if !alone && one_core && !operation.shares_a_core {
+                continue;
+            }
+            let joined = self.contexts.iter().filter(|contexts| operation.joins(**contexts));
+            for &contexts in joined.take(several) {
+                for &scheduler in self.scheduler.iter().take(several) {
+                    for size in working_sets(&self.working_set) {
+                        if uses_size(name, size, alone) {
+                            configurations.push(Configuration {
+                                contexts,
+                                placement: if alone { placement.alone() } else { placement.clone() },
+                                size,
+                                scheduler,
+                                ..Configuration::new(name, pattern, until)
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        configurations
     }
-    Ok(plan)
 }
 
-fn operations(names: &[String]) -> Result<Vec<String>, Usage> {
-    let usual = operation::all().iter().filter(|operation| operation.usual);
-    named(names, usual.map(|operation| operation.name), operation::find)
+/// Whether a working set of `size` means something to the operation:
+/// `touch` is nothing without one, a call or a fault knows none, and two
+/// sides that only yield have no hand-over before which to write it.
+fn uses_size(name: &str, size: u32, alone: bool) -> bool {
+    match name {
+        "touch" => size > 0,
+        "switch-yield" | "timetctxsw2" => size == 0,
+        // The protocols of other tools write none.
+        _ if operation::find(name).is_ok_and(|operation| !operation.usual) => size == 0,
+        _ => size == 0 || !alone,
+    }
 }
 
 pub(super) fn working_sets(asked: &[Set]) -> Vec<u32> {
@@ -168,26 +200,22 @@ pub(super) fn placements(
         },
         [one] => (one, None),
         [one, other] => (one, Some(other)),
-        _ => return Err(Usage("--cpus takes one CPU or two: --cpus 0,1".to_owned()).into()),
+        _ => return refuse("--cpus takes one CPU or two: --cpus 0,1"),
     };
-    topology.check(cpus).map_err(|error| Usage(error.to_string()))?;
-    let pinned = |a, b| Placement { relation: topology.relation(a, b).name().to_owned(), cpus: Some([a, b]) };
+    topology.check(cpus).map_err(Usage::of)?;
     let mut placements = Vec::new();
     for place in wanted {
         placements.push(match (place, second) {
-            (Where::SameCore, _) => pinned(first, first),
-            (Where::TwoCores, Some(second)) => pinned(first, second),
+            (Where::SameCore, _) => on([first; 2], topology),
+            (Where::TwoCores, Some(second)) => on([first, second], topology),
             // One of several placements that this machine lacks is
             // left out; the only one asked for is an error.
             (Where::TwoCores, None) if wanted.len() > 1 => continue,
             (Where::TwoCores, None) => {
-                return Err(Usage(format!(
-                    "two-cores needs two CPUs, and this process may use {}",
-                    topology.usable
-                ))
-                .into());
+                let usable = &topology.usable;
+                return refuse(format!("two-cores needs two CPUs, and this process may use {usable}"));
             }
-            (Where::Unpinned, _) => Placement { relation: "unpinned".to_owned(), cpus: None },
+            (Where::Unpinned, _) => unpinned(),
         });
     }
     Ok(placements)
@@ -196,6 +224,29 @@ pub(super) fn placements(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::typed;
+    use doorbell_subjects::mechanism::Contexts;
+    use std::collections::{BTreeSet, HashSet};
+
+    #[test]
+    fn each_operation_is_planned_once_where_and_with_what_it_makes_sense() {
+        let mut args: Args = typed("--scheduler other,fifo --working-set sweep");
+        args.operations = operation::all().iter().map(|operation| operation.name.to_owned()).collect();
+        let pinned = |relation: &str, cpus| Placement { relation: relation.to_owned(), cpus: Some(cpus) };
+        let placements = [pinned("same-core", [3, 3]), pinned("same-l3", [3, 4])];
+        let all: Vec<Configuration> =
+            args.operations.iter().flat_map(|name| args.of(name, &placements)).collect();
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
+        let of = |name: &str| all.iter().filter(|one| one.subject == name).collect::<Vec<_>>();
+        let calls = of("getppid");
+        assert_eq!((calls.len(), calls[0].placement.cpus), (1, Some([3, 3])), "one side, on the first CPU");
+        let sizes = |name: &str| of(name).iter().map(|one| one.size).filter(|size| *size > 0).collect();
+        let (with, alone): (BTreeSet<u32>, BTreeSet<u32>) = (sizes("switch-futex"), sizes("touch"));
+        assert_eq!(with, alone, "each working set is also written without a switch");
+        let threads = of("timetctxsw2");
+        let right = threads.iter().all(|one| one.contexts == Contexts::Threads && one.size == 0);
+        assert!(right && !threads.is_empty(), "processes do not play what only threads can");
+    }
 
     #[test]
     fn sizes_are_read_with_their_units() {

@@ -4,28 +4,28 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 
 use super::common::{Exit, RunArgs, Terminal, named, once};
-use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::experiment::{About, Experiment};
 use super::numbers::{Numbers, numbers};
 use super::offered;
 use super::out::aside;
+use super::sides::one_of;
 use super::switch::{Set, Where, placements, working_set, working_sets};
-use super::usage::Usage;
-use crate::experiment::tasks::{Tasks, of_the_study};
+use super::usage::refuse;
 use doorbell_report::tasks;
 use doorbell_report::unit::count;
 use doorbell_report::wording::counted;
-use doorbell_results::configuration::Until;
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Until};
 use doorbell_results::machine::Machine;
-use doorbell_results::plan::Plan;
+use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
 use doorbell_results::quantity::span;
-use doorbell_subjects::task;
+use doorbell_subjects::mechanism::Contexts;
 use doorbell_subjects::task::limits::{self as tasks_limits, Ceiling};
-use doorbell_verdict::claims::coroutines::{self, PARTS};
-use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
+use doorbell_subjects::task::{self, MadeOf, Measured};
+use doorbell_verdict::claims::coroutines::{self, BOARD, MAKING, PARTS, SWITCHING};
 
 /// Arguments of `doorbell tasks`.
 #[derive(Debug, clap::Args)]
@@ -47,8 +47,8 @@ pub struct Args {
     #[arg(short = 'n', long, value_delimiter = ',', value_name = "N", value_parser = how_many)]
     tasks: Vec<Numbers>,
     /// Numbers of tasks of the study by the makers of tornado-os, comma separated
-    #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "tasks", value_name = "SERIES")]
-    series: Vec<Series>,
+    #[arg(long, value_parser = series(), value_delimiter = ',', conflicts_with = "tasks", value_name = "SERIES")]
+    series: Vec<&'static [u32]>,
     /// All experiments of that study, each with its numbers of tasks, its queue and its way of
     /// measuring beside better ones
     #[arg(long, conflicts_with_all = ["kinds", "tasks", "yields", "series", "working_set"])]
@@ -78,33 +78,27 @@ pub struct Args {
     pub(super) run: RunArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Series {
-    /// 100, 150, 200, 250, 300, 320, 350, 380
-    Switching,
-    /// 50, 100, 150, 200, 250, 300
-    Making,
-    /// 10, 20, 30, 40, 50, 60, 70, 80
-    Board,
+/// The numbers of tasks of a series.
+fn series() -> impl TypedValueParser<Value = &'static [u32]> {
+    one_of(&[
+        ("switching", "100, 150, 200, 250, 300, 320, 350, 380", &SWITCHING as &[u32]),
+        ("making", "50, 100, 150, 200, 250, 300", &MAKING),
+        ("board", "10, 20, 30, 40, 50, 60, 70, 80", &BOARD),
+    ])
 }
 
 fn how_many(text: &str) -> Result<Numbers, String> {
     numbers(text, 2..=100_000)
 }
 
-impl Series {
-    fn tasks(self) -> &'static [u32] {
-        match self {
-            Self::Switching => &SWITCHING,
-            Self::Making => &MAKING,
-            Self::Board => &BOARD,
-        }
-    }
-}
-
 impl Experiment for Args {
-    fn name(&self) -> &'static str {
-        "tasks"
+    fn about(&self) -> About {
+        About {
+            name: "tasks",
+            sections: &["tasks"],
+            parts: parts().collect(),
+            claims: Some(coroutines::SOURCE.name),
+        }
     }
     fn flags(&self) -> &RunArgs {
         &self.run
@@ -112,45 +106,28 @@ impl Experiment for Args {
     fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
         plan(self, machine)
     }
-    fn sections(&self) -> &'static [&'static str] {
-        &["tasks"]
-    }
-    fn parts(&self) -> Vec<(&'static str, &'static str)> {
-        parts().collect()
-    }
-    fn claims(&self) -> Option<&'static str> {
-        Some(coroutines::SOURCE.name)
-    }
-    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
-        let args = self;
-        let machine = args.run.machine()?;
-        let plan = args.planned(&machine)?;
-        let plan = args.run.loaded(plan, &machine);
-        let run = RunArgs { load: Vec::new(), ..args.run };
-        let without = left_out(&args.kinds, &plan);
-        if !terminal.quiet && !without.is_empty() {
-            aside!("doorbell: left out, for they take one turn a task (-y 1): {}", without.join(", "));
-        }
-        if run.only_planned() {
-            return run.measure_and_deliver(plan, machine, terminal);
-        }
+    fn before(&self, plan: &Plan, machine: &Machine, terminal: &Terminal) -> anyhow::Result<Option<Exit>> {
         // Before anything is started, so that the limits can be raised first.
         if !terminal.quiet {
-            ceilings(&plan, &machine).iter().for_each(|line| {
+            let without = left_out(&self.kinds, plan);
+            if !without.is_empty() {
+                aside!("doorbell: left out, for they take one turn a task (-y 1): {}", without.join(", "));
+            }
+            ceilings(plan, machine).iter().for_each(|line| {
                 aside!("{line}");
             });
         }
         let mut lacking = 0;
         let mut told = BTreeSet::new();
         for configuration in &plan.configurations {
-            let Some(reason) = tasks_limits::lacks(configuration, &machine) else { continue };
+            let Some(reason) = tasks_limits::lacks(configuration, machine) else { continue };
             lacking += 1;
             if told.insert((configuration.subject.clone(), reason.clone())) {
                 aside!("doorbell: {}: {reason}", configuration.subject);
             }
         }
         if lacking > 0 && lacking == plan.configurations.len() {
-            return Err(anyhow::anyhow!("nothing of this can be run here; see the limits above"));
+            anyhow::bail!("nothing of this can be run here; see the limits above");
         }
         if lacking > 0 {
             aside!(
@@ -159,7 +136,7 @@ impl Experiment for Args {
                 plan.configurations.len()
             );
         }
-        run.measure_and_deliver(plan, machine, terminal)
+        Ok(None)
     }
 }
 
@@ -187,7 +164,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         working_sets: working_sets(&args.working_set),
         placements: placements(&args.placement, &args.cpus, &machine.topology)?,
         until: args.count.map_or_else(|| Until::time(args.time), Until::count),
-        blocks: args.run.blocks.unwrap_or(doorbell_results::plan::FEWEST_BLOCKS),
+        blocks: args.run.blocks.unwrap_or(FEWEST_BLOCKS),
         seed: args.run.seed(),
     };
     if args.document {
@@ -211,7 +188,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let named =
         left_out(&args.kinds, &plan).into_iter().find(|kind| args.kinds.iter().any(|name| name == kind));
     match named {
-        Some(kind) => Err(Usage(format!("{kind} takes one turn a task; write -y 1, or no -y")).into()),
+        Some(kind) => refuse(format!("{kind} takes one turn a task; write -y 1, or no -y")),
         None => Ok(plan),
     }
 }
@@ -251,14 +228,14 @@ pub(super) fn parts() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// The numbers of tasks asked for, each once.
 fn how_many_each(args: &Args) -> Vec<u32> {
-    let series = args.series.iter().flat_map(|series| series.tasks());
+    let series = args.series.iter().copied().flatten();
     let mut numbers: Vec<u32> = Numbers::of(&args.tasks).into_iter().chain(series.copied()).collect();
     numbers.sort_unstable();
     numbers.dedup();
     numbers
 }
 
-fn kinds(names: &[String]) -> Result<Vec<String>, Usage> {
+fn kinds(names: &[String]) -> anyhow::Result<Vec<String>> {
     let mut chosen = if names.is_empty() {
         task::all().iter().filter(|kind| kind.usual).map(|kind| kind.name.to_owned()).collect()
     } else {
@@ -267,4 +244,115 @@ fn kinds(names: &[String]) -> Result<Vec<String>, Usage> {
     chosen.insert(0, CONTROL.to_owned());
     once(&mut chosen);
     Ok(chosen)
+}
+
+/// What is asked for; every list is one axis of the plan.
+#[derive(Debug, Clone)]
+struct Tasks {
+    /// Kinds of task, by name.
+    kinds: Vec<String>,
+    tasks: Vec<u32>,
+    yields: Vec<u32>,
+    /// Bytes that each task writes in its turn.
+    working_sets: Vec<u32>,
+    /// Where threads and processes run; code runs on the first CPU of the first.
+    placements: Vec<Placement>,
+    /// When a trial ends: after so many generations, or so much time.
+    until: Until,
+    blocks: u32,
+    seed: u64,
+}
+
+impl Tasks {
+    /// The plan: every configuration that makes sense, once.
+    fn plan(&self) -> Plan {
+        let mut configurations: Vec<Configuration> = Vec::new();
+        for name in &self.kinds {
+            let Ok(kind) = task::find(name) else { continue };
+            let lives = kind.measured == Measured::Lives;
+            for placement in &self.placements {
+                for &tasks in &self.tasks {
+                    for &yields in &self.yields {
+                        for &size in &self.working_sets {
+                            // A task that lives once has no turns between which to write.
+                            let (yields, size) = if lives { (0, 0) } else { (yields, size) };
+                            let code = kind.made_of == MadeOf::Code || lives;
+                            let placement = if code { placement.alone() } else { placement.clone() };
+                            let contexts = match kind.made_of {
+                                MadeOf::Processes => Contexts::Processes,
+                                MadeOf::Code | MadeOf::Threads => Contexts::Threads,
+                            };
+                            let pattern = Pattern::Tasks { tasks, yields };
+                            let configuration = Configuration {
+                                contexts,
+                                placement,
+                                size,
+                                ..Configuration::new(&**name, pattern, self.until)
+                            };
+                            if kind.takes(yields) && !configurations.contains(&configuration) {
+                                configurations.push(configuration);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Plan::new("tasks", configurations, self.blocks, self.seed)
+    }
+}
+
+/// The experiments of the study whose claims a run is held against:
+/// its two comparisons over its own numbers of tasks, its queue beside
+/// one that is O(1), its way of measuring beside a cycle counter.
+fn of_the_study(asked: &Tasks) -> Plan {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let switching = [
+        "call",
+        "stackless",
+        "stackless-rotating",
+        "process-pair",
+        "process-pair-rotating",
+        "process-futex",
+        "timer-ticks",
+    ];
+    let mut making = MAKING.to_vec();
+    making.extend(BOARD.iter().filter(|tasks| !MAKING.contains(tasks)));
+    let switching =
+        Tasks { kinds: names(&switching), tasks: SWITCHING.to_vec(), yields: vec![1], ..asked.clone() };
+    let making = Tasks { kinds: names(&["life-future", "life-fork"]), tasks: making, ..asked.clone() };
+    let mut plan = switching.plan();
+    plan.configurations.extend(making.plan().configurations);
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn each_configuration_is_planned_once_and_every_claim_about_the_study_finds_its_own() {
+        let pinned = |cpus| Placement { relation: "x".to_owned(), cpus: Some(cpus) };
+        let tasks = Tasks {
+            kinds: task::all().iter().map(|kind| kind.name.to_owned()).collect(),
+            tasks: vec![10, 1000],
+            yields: vec![1, 100],
+            working_sets: vec![0, 4096],
+            placements: vec![pinned([1, 1]), pinned([1, 0])],
+            until: Until::count(1),
+            blocks: 1,
+            seed: 1,
+        };
+        // Code runs on one CPU.
+        let usual = [("stackless", 2 * 2 * 2), ("process-futex", 2 * 2 * 2 * 2)];
+        let study = [("stackless-rotating", 2 * 8), ("life-fork", 13)];
+        for (plan, numbers) in [(tasks.plan(), usual), (of_the_study(&tasks), study)] {
+            let distinct: HashSet<&Configuration> = plan.configurations.iter().collect();
+            assert_eq!(distinct.len(), plan.configurations.len());
+            for (name, number) in numbers {
+                let of_it = plan.configurations.iter().filter(|one| one.subject == name);
+                assert_eq!(of_it.count(), number, "{name}");
+            }
+        }
+    }
 }

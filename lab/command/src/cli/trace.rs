@@ -13,15 +13,15 @@ pub mod whatif;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
-use super::common::{Exit, RunArgs, Terminal, command_line, machine_here};
-use super::kept::baseline_name;
+use super::common::{Delivery, Exit, Terminal, ended_now, machine_here, unix_ns};
 use super::out::aside;
 use super::signals;
-use super::usage::Usage;
+use super::usage::{Usage, refuse};
+use crate::run::subject::record;
 use doorbell_harness::trace::program::{RecordError, Recorded, Recorder, took};
 use doorbell_report::program::WAKE_GRAPH;
 use doorbell_report::screen;
@@ -31,7 +31,6 @@ use doorbell_results::configuration::{Configuration, Pattern, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::{percent, refused, span};
-use doorbell_results::record::result::SCHEMA_VERSION;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Environment, Outcome, Record, ResultFile, Subject, Tally};
 use starter::Starter;
@@ -93,22 +92,8 @@ pub struct Args {
     /// [default: bpf where it can be had, else tracefs]
     #[arg(long, value_name = "ENGINE", value_parser = engine(&ENGINES))]
     engine: Option<Engine>,
-    /// Where the result file goes (`-` for standard output) [default:
-    /// a new file in the user's state folder]
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// A name for the result, shown by `compare` and `report`
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
-    /// Print the result file to standard output instead of tables
-    #[arg(long)]
-    json: bool,
-    /// Print every edge, thread and warning
-    #[arg(long)]
-    details: bool,
-    /// Keep the result also as the baseline of this name
-    #[arg(long, value_name = "NAME", value_parser = baseline_name)]
-    save_baseline: Option<String>,
+    #[command(flatten)]
+    delivery: Delivery,
     /// The command to start and record
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -159,9 +144,9 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if args.command.is_empty() && args.pid.is_empty() {
         let message =
             "name what is recorded: `doorbell trace -- COMMAND`, or `doorbell trace -p 4711` by its number";
-        return Err(Usage(message.to_owned()).into());
+        return refuse(message);
     }
-    run_args(&args.output, args.json).writable()?;
+    args.delivery.writable()?;
     let stop = signals::listen()?;
     let stop = || stop.load(std::sync::atomic::Ordering::Relaxed);
     let begun = SystemTime::now();
@@ -169,7 +154,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     // Before the mounts of this thread become its own where tracefs has to be mounted: the command is
     // to have those of its user.
     let starter = if args.command.is_empty() { None } else { Some(Starter::new()?) };
-    let recorded = match record(&args, &machine, starter, stop) {
+    let recorded = match recorded(&args, &machine, starter, stop) {
         Err(Failure::Record(RecordError::NoProcess(pid))) => {
             return Err(Usage(RecordError::NoProcess(pid).to_string()).into());
         }
@@ -179,7 +164,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         }
         Err(Failure::Asked(error)) => return Err(error),
         Err(Failure::Start { command, cause }) => {
-            return Err(Usage(format!("cannot start '{command}': {cause}")).into());
+            return refuse(format!("cannot start '{command}': {cause}"));
         }
         Ok(recorded) => recorded,
     };
@@ -188,12 +173,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         program.machine_costs = costs::kept(&machine);
     }
     let result = result(&args, machine, begun, recorded.anatomy);
-    let flags = RunArgs {
-        details: args.details,
-        save_baseline: args.save_baseline.clone(),
-        ..run_args(&args.output, args.json)
-    };
-    flags.deliver(&result, terminal)
+    args.delivery.deliver(&result, terminal)
 }
 
 /// Why nothing was recorded.
@@ -214,7 +194,7 @@ impl From<RecordError> for Failure {
     }
 }
 
-fn record(
+fn recorded(
     args: &Args,
     machine: &Machine,
     starter: Option<Starter>,
@@ -286,13 +266,10 @@ fn result(args: &Args, machine: Machine, begun: SystemTime, anatomy: Anatomy) ->
         ..Plan::new("trace", vec![configuration], 1, 0)
     };
     // A signal that ends the recording is the usual way to end it.
-    let mut result = file(args.name.clone(), machine, begun, plan, vec![record], false);
+    let mut result = ended_now(plan, machine, begun, vec![record]);
+    result.name = args.delivery.name.clone();
     result.verdict = Some(screen::verdict(&result));
     result
-}
-
-fn unix_ns(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// What one recording leaves.
@@ -311,19 +288,9 @@ fn recorded_as(
         series.insert(Quantity::Wake, took);
     }
     Record {
-        configuration: configuration.clone(),
         subject: Subject::Unknown,
-        block,
-        attempts: 1,
-        outcome: Outcome::Done,
         series,
-        figures: Vec::new(),
-        slices: Vec::new(),
-        fanout: None,
-        io: None,
         tally: Tally { sent: program.wakes, seen: program.wakes, ..Tally::default() },
-        sides: Vec::new(),
-        load: None,
         environment: Environment {
             started_at_unix_ns: unix_ns(begun),
             wall_ns: program.wall_ns(),
@@ -331,51 +298,6 @@ fn recorded_as(
             ..Environment::default()
         },
         anatomy: Some(anatomy),
-        warnings: Vec::new(),
-    }
-}
-
-/// The file of a run that began then and ends now.
-fn file(
-    name: Option<String>,
-    machine: Machine,
-    begun: SystemTime,
-    plan: Plan,
-    records: Vec<Record>,
-    partial: bool,
-) -> ResultFile {
-    let started_at_unix_ns = unix_ns(begun);
-    ResultFile {
-        verdict: None,
-        schema_version: SCHEMA_VERSION,
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        command_line: command_line(),
-        name,
-        started_at_unix_ns,
-        finished_at_unix_ns: unix_ns(SystemTime::now()).max(started_at_unix_ns),
-        partial,
-        machine,
-        plan,
-        primitives: Vec::new(),
-        records,
-        beside: Vec::new(),
-        warnings: Vec::new(),
-    }
-}
-
-/// The flags of a run that a recording has too.
-fn run_args(output: &Option<PathBuf>, json: bool) -> RunArgs {
-    RunArgs {
-        output: output.clone(),
-        name: None,
-        load: Vec::new(),
-        blocks: None,
-        seed: None,
-        plan: None,
-        save_plan: None,
-        dry_run: false,
-        json,
-        details: false,
-        save_baseline: None,
+        ..record(configuration, block, Outcome::Done)
     }
 }

@@ -10,11 +10,11 @@ use doorbell::gpu::driver::Driver;
 use doorbell::profile::{self, Profile};
 
 use super::common::{Exit, RUN, RunArgs, Terminal};
-use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::experiment::{About, Experiment};
 use super::out::{Out, aside};
+use super::ping::Ping;
 use super::placements::present;
-use crate::experiment::tune::{SLEEPER, SPINNER, plan};
 use doorbell_files::{put, try_out};
 use doorbell_report::style::Style;
 use doorbell_report::unit::time;
@@ -40,25 +40,34 @@ pub struct Args {
     run: RunArgs,
 }
 
+/// By which the library's adaptive waiter sleeps, and by which it spins.
+const SLEEPER: &str = "futex";
+const SPINNER: &str = "spin";
+
 impl Experiment for Args {
-    fn name(&self) -> &'static str {
-        "tune"
+    fn about(&self) -> About {
+        About { name: "tune", parts: vec![(SLEEPER, SLEEPS), (SPINNER, SPINS)], ..About::default() }
     }
     fn flags(&self) -> &RunArgs {
         &self.run
     }
+    /// On every placement back-to-back round trips, in which each side sleeps, or spins, once.
     fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
-        Ok(plan(&present(&machine.topology), self.run.blocks, self.run.seed()))
-    }
-    fn parts(&self) -> Vec<(&'static str, &'static str)> {
-        vec![(SLEEPER, SLEEPS), (SPINNER, SPINS)]
+        let ping = Ping {
+            mechanisms: [SLEEPER, SPINNER, "null"].map(str::to_owned).to_vec(),
+            placements: present(&machine.topology),
+            blocks: self.run.blocks,
+            seed: self.run.seed(),
+            ..Ping::default()
+        };
+        Ok(ping.plan("tune"))
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         let args = self;
         let machine = args.run.machine()?;
         let plan = args.planned(&machine)?;
-        if args.run.only_planned() {
-            return args.run.measure_and_deliver(plan, machine, terminal);
+        if args.run.only_planned(&plan)? {
+            return Ok(Exit::Done);
         }
         // Before minutes are spent on what cannot be delivered.
         let path = target(&args)?;
@@ -66,7 +75,7 @@ impl Experiment for Args {
         path.parent().map(doorbell_files::folder).transpose().with_context(elsewhere)?;
         try_out(&path).with_context(elsewhere)?;
         let result = args.run.measure(plan, machine, terminal)?;
-        let exit = args.run.deliver(&result, terminal)?;
+        let exit = args.run.delivery.deliver(&result, terminal)?;
         if exit != Exit::Done {
             aside!("doorbell: no profile written: the run did not come to its end");
             return Ok(exit);
@@ -86,7 +95,7 @@ impl Experiment for Args {
         put(&path, text.as_bytes()).with_context(elsewhere)?;
         // What the library would make of it, asked of the library.
         Profile::read(&path).with_context(|| format!("{} was written and cannot be used", path.display()))?;
-        if !args.run.json {
+        if !args.run.delivery.json {
             let mut out = Out::new();
             if result.emulated() {
                 writeln!(out, "\n{EMULATED}")?;

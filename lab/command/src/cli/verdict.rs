@@ -4,10 +4,10 @@
 
 use std::path::PathBuf;
 
-use super::common::{Exit, RUN, RunArgs, Terminal};
+use super::common::{Delivery, Exit, RUN, Terminal};
 use super::experiment::Experiment;
 use super::out::{self, aside};
-use super::usage::Usage;
+use super::usage::{Usage, refuse};
 use doorbell_report::doctor::{Detail, doctor};
 use doorbell_report::judgement::{Answer, NoAnswer, answer};
 use doorbell_report::result_text::judged as judged_text;
@@ -51,36 +51,51 @@ impl Form {
     }
 }
 
-/// Where the figures of a verdict come from.
-#[derive(Debug)]
-pub enum Figures {
-    /// This result: just measured, or one that was there.
-    Of(Box<ResultFile>),
-    /// None: this is how the command ends.
-    None(Exit),
-}
-
 impl Source {
-    /// The result to judge: the one named, or that of carrying out the plan of `experiment`, once
-    /// its doctor was heard on standard error.
-    pub fn figures(&self, experiment: &impl Experiment, terminal: &Terminal) -> anyhow::Result<Figures> {
-        let (verb, run) = (experiment.name(), experiment.flags());
-        if let Some(path) = &self.from {
-            return Ok(Figures::Of(Box::new(read::read(path)?)));
-        }
+    /// Answers the question of `experiment`, with `others` at hand: of the result named, or of that
+    /// of carrying out its plan. What is asked is what it was measured for, or of an old result
+    /// what the `flags` ask.
+    pub fn answer(
+        &self,
+        experiment: &impl Experiment,
+        flags: impl FnOnce(&ResultFile) -> Result<Question, Usage>,
+        others: &[&ResultFile],
+        terminal: &Terminal,
+    ) -> anyhow::Result<Exit> {
+        let mut result = match &self.from {
+            Some(path) => read::read(path)?,
+            None => match self.measured(experiment, terminal)? {
+                Ok(result) => result,
+                Err(exit) => return Ok(exit),
+            },
+        };
+        let question = match &result.plan.question {
+            Some(question) if self.from.is_none() => question.clone(),
+            _ => flags(&result)?,
+        };
+        self.deliver(&experiment.flags().delivery, terminal, &mut result, &question, others)
+    }
+
+    /// The result of carrying out the plan of `experiment`, once its doctor was heard on standard
+    /// error; or how the command ends without one.
+    fn measured(
+        &self,
+        experiment: &impl Experiment,
+        terminal: &Terminal,
+    ) -> anyhow::Result<Result<ResultFile, Exit>> {
+        let (verb, run) = (experiment.about().name, experiment.flags());
         let machine = run.machine()?;
         // What was asked for wrongly is told before anything about the machine.
         let plan = experiment.planned(&machine)?;
         if plan.question.is_none() {
             let named = run.plan.as_deref().map_or_else(String::new, |path| path.display().to_string());
-            return Err(Usage(format!(
-                "{named}: the plan asks nothing, so that there is nothing to \
-                answer; `doorbell {verb} --save-plan FILE` writes one that does"
-            ))
-            .into());
+            return refuse(format!(
+                "{named}: the plan asks nothing, so that there is nothing to answer; `doorbell {verb} \
+                 --save-plan FILE` writes one that does"
+            ));
         }
-        if run.only_planned() {
-            return Ok(Figures::None(run.measure_and_deliver(plan, machine, terminal)?));
+        if run.only_planned(&plan)? {
+            return Ok(Err(Exit::Done));
         }
         let refused = worst(&machine.findings) == Severity::Unfit && !self.anyway;
         if refused || !terminal.quiet {
@@ -88,21 +103,9 @@ impl Source {
             aside!("{}{cure}", doctor(&machine, Detail::Brief, &Style::of_stdout()));
         }
         if refused {
-            return Ok(Figures::None(Exit::Unfit));
+            return Ok(Err(Exit::Unfit));
         }
-        Ok(Figures::Of(Box::new(run.measure(plan, machine, terminal)?)))
-    }
-
-    /// What is asked of `result`: what it was measured for, or of an old one what the flags ask.
-    pub fn question(
-        &self,
-        result: &ResultFile,
-        flags: impl FnOnce() -> Result<Question, Usage>,
-    ) -> Result<Question, Usage> {
-        match &result.plan.question {
-            Some(question) if self.from.is_none() => Ok(question.clone()),
-            _ => flags(),
-        }
+        Ok(Ok(run.measure(plan, machine, terminal)?))
     }
 
     /// Answers `question` of `result`, with `others` at hand. Saves what was
@@ -110,9 +113,9 @@ impl Source {
     /// How the verdict ends the command counts, unless the run itself failed
     /// or was interrupted. A run that cannot be judged, perhaps because it was
     /// interrupted before its first trial, is saved and shown as any other.
-    pub fn deliver(
+    fn deliver(
         &self,
-        run: &RunArgs,
+        to: &Delivery,
         terminal: &Terminal,
         result: &mut ResultFile,
         question: &Question,
@@ -124,7 +127,7 @@ impl Source {
                 let verdict = cautioned(answer.verdict(result), result);
                 write(&format!("doorbell {}", result.plan.experiment), &verdict)
             }
-            None => judged_text(answer, result, run.detail(), &Style::of_stdout()),
+            None => judged_text(answer, result, to.detail(), &Style::of_stdout()),
         };
         if self.from.is_some() {
             let answer = judged?;
@@ -134,10 +137,10 @@ impl Source {
         let (ended, verdict) = match judged {
             Ok(answer) => {
                 result.verdict = Some(answer.verdict(result));
-                let ended = run.deliver_as(result, terminal, || text(&answer, result))?;
+                let ended = to.deliver_as(result, terminal, || text(&answer, result))?;
                 (ended, Ok(Exit::from(answer.status)))
             }
-            Err(error) => (run.deliver(result, terminal)?, Err(error)),
+            Err(error) => (to.deliver(result, terminal)?, Err(error)),
         };
         match (ended, verdict) {
             (Exit::Done, Err(error)) => Err(error),

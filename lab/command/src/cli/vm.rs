@@ -31,7 +31,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::common::{Exit, Terminal};
 use super::out::{Out, aside};
-use super::usage::Usage;
+use super::sides::one_of;
+use super::usage::{Usage, refuse};
 use doorbell_machine::root::Root;
 use doorbell_machine::virtualisation;
 use doorbell_report::wording::counted;
@@ -85,8 +86,8 @@ enum What {
 #[derive(Debug, clap::Args)]
 struct BuildArgs {
     /// Who executes the guest's instructions
-    #[arg(long, value_enum, default_value = "tcg", value_name = "HOW")]
-    accel: Accel,
+    #[arg(long, value_parser = accelerator(), default_value = "tcg", value_name = "HOW")]
+    accel: Accelerator,
     /// The guests' architecture; for another than this machine's, this program is built for it too
     #[arg(long, value_parser = an_architecture(), default_value = Architecture::own().name, value_name = "NAME")]
     arch: &'static Architecture,
@@ -161,8 +162,8 @@ struct ShellArgs {
 #[command(next_help_heading = "Guest")]
 struct HardwareArgs {
     /// Who executes the guest's instructions
-    #[arg(long, value_enum, default_value = "tcg", value_name = "HOW")]
-    accel: Accel,
+    #[arg(long, value_parser = accelerator(), default_value = "tcg", value_name = "HOW")]
+    accel: Accelerator,
     /// Its architecture
     #[arg(long, value_parser = an_architecture(), default_value = Architecture::own().name, value_name = "NAME")]
     arch: &'static Architecture,
@@ -189,8 +190,8 @@ struct HardwareArgs {
     #[arg(long, value_name = "N")]
     cores_per_socket: Option<u32>,
     /// Add an NVMe device that is polled or that interrupts
-    #[arg(long, value_enum, value_name = "HOW")]
-    nvme: Option<NvmeMode>,
+    #[arg(long, value_parser = nvme(), value_name = "HOW")]
+    nvme: Option<Nvme>,
     /// Let instructions be the clock: two runs of the same command line are the same run; slow
     #[arg(long)]
     deterministic: bool,
@@ -206,14 +207,21 @@ struct HardwareArgs {
     qemu: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Accel {
-    /// The CPU, by the host kernel's KVM
-    Kvm,
-    /// QEMU's translator: every time is an emulator's
-    Tcg,
-    /// QEMU's translator with a CPU that has user interrupts
-    Uintr,
+/// Who executes the guest's instructions.
+fn accelerator() -> impl TypedValueParser<Value = Accelerator> {
+    one_of(&[
+        ("kvm", "The CPU, by the host kernel's KVM", Accelerator::Kvm),
+        ("tcg", "QEMU's translator: every time is an emulator's", Accelerator::Tcg),
+        ("uintr", "QEMU's translator with a CPU that has user interrupts", Accelerator::Uintr),
+    ])
+}
+
+/// How an NVMe device tells that it is done.
+fn nvme() -> impl TypedValueParser<Value = Nvme> {
+    one_of(&[
+        ("poll", "With queues that are polled, one for each CPU", Nvme::Poll),
+        ("irq", "With interrupts only", Nvme::Irq),
+    ])
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -222,14 +230,6 @@ enum System {
     Linux,
     /// The kernel in squall/, on an emulated RISC-V hart whose clock is its instructions
     Squall,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum NvmeMode {
-    /// With queues that are polled, one for each CPU
-    Poll,
-    /// With interrupts only
-    Irq,
 }
 
 /// Runs `doorbell vm`.
@@ -247,9 +247,9 @@ fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     let kernel = args.kernel.unwrap_or_else(|| Kernel::usual(arch));
     let headers = args.headers || args.driver;
     if headers && *arch != architecture::ALL[0] {
-        return Err(Usage(format!("--headers: modules are built for {} alone", architecture::ALL[0])).into());
+        return refuse(format!("--headers: modules are built for {} alone", architecture::ALL[0]));
     }
-    kernel.check(arch).map_err(|error| Usage(error.to_string()))?;
+    kernel.check(arch).map_err(Usage::of)?;
     let errand = packages::errand(kernel, arch, headers, waiting)?;
     for wanted in &errand.missing {
         let megabytes = wanted.bytes as f64 / 1e6;
@@ -258,7 +258,7 @@ fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     if errand.missing.is_empty() {
         writeln!(out, "fetch     no package, the cache has them")?;
     }
-    let uintr = args.accel == Accel::Uintr;
+    let uintr = args.accel == Accelerator::Uintr;
     if uintr {
         emulator::plan()?;
     }
@@ -269,7 +269,7 @@ fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     if uintr {
         emulator::build()?;
     }
-    let emulator = Emulator::find(arch, args.accel.into(), None)?;
+    let emulator = Emulator::find(arch, args.accel, None)?;
     writeln!(out, "kernel    {}", file_of(Part::Kernel(kernel, arch), kernel, arch)?.display())?;
     if headers {
         writeln!(out, "headers   {}", file_of(Part::Headers(kernel), kernel, arch)?.display())?;
@@ -330,7 +330,7 @@ fn run_verb(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
         return run_squall(verb, inner, args, terminal);
     }
     if args.chapter {
-        return Err(Usage("--chapter is Squall's; add --guest squall".to_owned()).into());
+        return refuse("--chapter is Squall's; add --guest squall");
     }
     fits_a_guest(verb, inner).map_err(|reason| Usage(format!("{verb} in a guest {reason}")))?;
     let mut command = vec![PROGRAM.to_owned()];
@@ -370,7 +370,7 @@ fn run_verb(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
 /// Squall measures, and the result is made here of what it says.
 fn run_squall(verb: &str, inner: &ArgMatches, args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     let "tasks" = verb else {
-        return Err(Usage(format!("Squall runs the verb tasks, and not {verb}")).into());
+        return refuse(format!("Squall runs the verb tasks, and not {verb}"));
     };
     let tasks = super::tasks::Args::from_arg_matches(inner)?;
     let tell = |what: &str| {
@@ -381,7 +381,7 @@ fn run_squall(verb: &str, inner: &ArgMatches, args: &RunArgs, terminal: &Termina
     let machine = super::common::machine_here();
     let kernel = args.squall.as_deref();
     let result = super::squall::run(inner, args.chapter, kernel, machine, args.timeout, tell)?;
-    tasks.run.deliver(&result, terminal)
+    tasks.run.delivery.deliver(&result, terminal)
 }
 
 /// That the guest's command was not stopped because its time was up.
@@ -410,7 +410,7 @@ fn run_shell(args: &ShellArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
             let (stdin, stdout) = (std::io::stdin(), rustix::stdio::stdout());
             if !stdin.is_terminal() || !stdout.is_terminal() {
                 let message = "a shell talks with a terminal, and this is none; give its commands with -c";
-                return Err(Usage(message.to_owned()).into());
+                return refuse(message);
             }
             let order = order(vec!["/bin/sh".to_owned()], Vec::new(), true)?;
             let stop = Arc::new(AtomicBool::new(false));
@@ -442,7 +442,7 @@ fn order(command: Vec<String>, bring: Vec<PathBuf>, interactive: bool) -> anyhow
     let folder = std::env::current_dir().context("the current folder")?;
     if folder.to_str().is_none() || OCCUPIED.iter().any(|occupied| folder.starts_with(occupied)) {
         let message = format!("a guest cannot have the folder {}; start it from another", folder.display());
-        return Err(Usage(message).into());
+        return refuse(message);
     }
     Ok(Order {
         command,
@@ -512,15 +512,15 @@ fn prepared<T>(
     go: impl FnOnce(&Guest) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let hardware = args.hardware();
-    hardware.check().map_err(|error| Usage(error.to_string()))?;
+    hardware.check().map_err(Usage::of)?;
     let (kernel, arch) = (args.kernel(), args.arch);
-    kernel.check(arch).map_err(|error| Usage(error.to_string()))?;
+    kernel.check(arch).map_err(Usage::of)?;
     let emulator = Emulator::find(arch, hardware.accelerator, args.qemu.as_deref())?;
     if args.nvme.is_some() && args.kernel_image.is_none() && !kernel.has_nvme(arch) {
         let message = format!(
             "--nvme: kernel {kernel} has its driver as a module, which guests do not load; take another"
         );
-        return Err(Usage(message).into());
+        return refuse(message);
     }
     let image = match &args.kernel_image {
         Some(image) => image.clone(),
@@ -547,7 +547,7 @@ fn prepared<T>(
         args.carry.iter().map(std::path::absolute).collect::<Result<_, _>>().context("--carry")?;
     if let Some(path) = paths.iter().find(|path| OCCUPIED.iter().any(|occupied| path.starts_with(occupied))) {
         let message = format!("--carry {}: a guest has its own there", path.display());
-        return Err(Usage(message).into());
+        return refuse(message);
     }
     let loading = match args.driver.then(|| args.driver()).transpose()? {
         None => None,
@@ -600,7 +600,7 @@ fn loads(module: &Path, command: &[String]) -> Vec<String> {
 impl HardwareArgs {
     /// Whether the guest is to have the driver for `verb`.
     fn wants_driver(&self, verb: &str) -> bool {
-        self.driver || (verb == "uintr" && self.accel == Accel::Uintr)
+        self.driver || (verb == "uintr" && self.accel == Accelerator::Uintr)
     }
 
     /// The kernel asked for, or the usual one.
@@ -610,15 +610,13 @@ impl HardwareArgs {
 
     /// The driver's file.
     fn driver(&self) -> anyhow::Result<PathBuf> {
-        if self.accel != Accel::Uintr {
-            return Err(
-                Usage("--driver: only --accel uintr has a CPU with user interrupts".to_owned()).into()
-            );
+        if self.accel != Accelerator::Uintr {
+            return refuse("--driver: only --accel uintr has a CPU with user interrupts");
         }
         if self.kernel_image.is_some() {
             let message = "--driver: the driver is built for Debian's kernels; --carry one of \
                 yours for an image of yours";
-            return Err(Usage(message.to_owned()).into());
+            return refuse(message);
         }
         Ok(driver::built(self.kernel())?)
     }
@@ -626,38 +624,13 @@ impl HardwareArgs {
     fn hardware(&self) -> Hardware {
         Hardware {
             architecture: self.arch,
-            accelerator: self.accel.into(),
+            accelerator: self.accel,
             cpus: self.cpus,
             cores_per_socket: self.cores_per_socket,
             nodes: self.numa,
-            nvme: self.nvme.map(Nvme::from),
+            nvme: self.nvme,
             deterministic: self.deterministic,
             parameters: self.kernel_parameter.clone(),
-        }
-    }
-}
-
-impl Accel {
-    fn name(self) -> &'static str {
-        Accelerator::from(self).name()
-    }
-}
-
-impl From<Accel> for Accelerator {
-    fn from(accel: Accel) -> Self {
-        match accel {
-            Accel::Kvm => Self::Kvm,
-            Accel::Tcg => Self::Tcg,
-            Accel::Uintr => Self::Uintr,
-        }
-    }
-}
-
-impl From<NvmeMode> for Nvme {
-    fn from(mode: NvmeMode) -> Self {
-        match mode {
-            NvmeMode::Poll => Self::Poll,
-            NvmeMode::Irq => Self::Irq,
         }
     }
 }

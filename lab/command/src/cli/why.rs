@@ -3,20 +3,22 @@
 
 use std::time::Duration;
 
-use super::anatomy::run_traced;
+use super::anatomy::{events_at_hand, is_traced};
 use super::common::{Exit, RunArgs, Terminal};
-use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::experiment::{About, Experiment};
+use super::numbers::ns;
 use super::offered;
+use super::ping::Ping;
 use super::placements::{PlacementArgs, unpinned};
 use super::sides::contexts;
 use super::usage::Usage;
-use crate::experiment::ping::Ping;
-use crate::experiment::why::{GAP, KEPT, WINDOW, plan};
-use doorbell_results::configuration::{Pattern, Timing, Until, WaitPolicy};
+use crate::run::subject::subject;
+use doorbell_results::configuration::{Pattern, Timing, Trace, Until, WaitPolicy};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::{gap, span, wait_policy};
+use doorbell_results::record::ResultFile;
 use doorbell_subjects::mechanism::{self, Contexts};
 
 /// Arguments of `doorbell why`.
@@ -36,20 +38,21 @@ pub struct Args {
     #[arg(long, value_parser = span, value_name = "TIME")]
     above: Option<Duration>,
     /// How many of the worst are kept
-    #[arg(long, default_value_t = KEPT, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     worst: u32,
-    /// Time between a wake-up and the next notification
-    #[arg(long, value_parser = gap, value_name = "TIME")]
-    gap: Option<Duration>,
+    /// Time between a wake-up and the next notification: usually long enough for the waiter's CPU
+    /// to go idle, and short enough for a thousand wake-ups a second
+    #[arg(long, value_parser = gap, value_name = "TIME", default_value = "1ms")]
+    gap: Duration,
     /// How the waiter waits: block, spin-then-block=TIME, timeout=TIME
     #[arg(long, value_parser = wait_policy, default_value = "block", value_name = "POLICY")]
     wait: WaitPolicy,
     /// What the two sides are
     #[arg(long, value_parser = contexts(), default_value = "processes")]
     contexts: Contexts,
-    /// Length of a trial [default: 10s]
-    #[arg(long, value_parser = span, value_name = "TIME")]
-    time: Option<Duration>,
+    /// Length of a trial
+    #[arg(long, value_parser = span, value_name = "TIME", default_value = "10s")]
+    time: Duration,
     #[command(flatten)]
     placements: PlacementArgs,
     #[command(flatten)]
@@ -57,46 +60,48 @@ pub struct Args {
 }
 
 impl Experiment for Args {
-    fn name(&self) -> &'static str {
-        "why"
+    fn about(&self) -> About {
+        About { name: "why", sections: &["slow-wakes"], ..About::default() }
     }
     fn flags(&self) -> &RunArgs {
         &self.run
     }
+    /// Long trials in which the kernel's events are recorded for causes, and only the worst wakes
+    /// kept.
     fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
-        from_flags(self, machine)
+        for name in &self.mechanisms {
+            mechanism::find(name).map_err(Usage::of)?;
+        }
+        // Where nothing is said, the scheduler's own choices are among what may have been slow.
+        let placements = match self.placements.is_given() {
+            true => self.placements.resolve(&machine.topology)?,
+            false => vec![unpinned()],
+        };
+        let ping = Ping {
+            mechanisms: self.mechanisms.clone(),
+            contexts: vec![self.contexts],
+            placements,
+            one_cpu: machine.topology.usable.len() == 1,
+            patterns: vec![Pattern::OneWay { gap_ns: ns(self.gap) }],
+            timing: Some(Timing::Stamp),
+            waits: vec![self.wait],
+            until: Some(Until::time(self.time)),
+            blocks: Some(self.run.blocks.unwrap_or(1)),
+            seed: self.run.seed(),
+            ..Ping::default()
+        };
+        let mut plan = ping.plan("why");
+        let above_ns = self.above.map_or(0, ns);
+        // Of the harness alone nobody is woken.
+        for configuration in plan.configurations.iter_mut().filter(|one| !subject(one).is_harness()) {
+            configuration.trace = Some(Trace::Worst { keep: self.worst, above_ns });
+        }
+        Ok(plan)
     }
-    fn sections(&self) -> &'static [&'static str] {
-        &["slow-wakes"]
+    fn before(&self, _: &Plan, _: &Machine, _: &Terminal) -> anyhow::Result<Option<Exit>> {
+        Ok(events_at_hand())
     }
-    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
-        run_traced(&self, terminal)
+    fn answers(&self, result: &ResultFile) -> bool {
+        is_traced(result)
     }
-}
-
-fn from_flags(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
-    for name in &args.mechanisms {
-        mechanism::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
-    }
-    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    // Where nothing is said, the scheduler's own choices are among what may have been slow.
-    let placements = if args.placements.is_given() {
-        args.placements.resolve(&machine.topology)?
-    } else {
-        vec![unpinned()]
-    };
-    let ping = Ping {
-        mechanisms: args.mechanisms.clone(),
-        contexts: vec![args.contexts],
-        placements,
-        one_cpu: machine.topology.usable.len() == 1,
-        patterns: vec![Pattern::OneWay { gap_ns: ns(args.gap.unwrap_or(GAP)) }],
-        timing: Some(Timing::Stamp),
-        waits: vec![args.wait],
-        until: Some(Until::time(args.time.unwrap_or(WINDOW))),
-        blocks: Some(args.run.blocks.unwrap_or(1)),
-        seed: args.run.seed(),
-        ..Ping::default()
-    };
-    Ok(plan(&ping, args.worst, args.above.unwrap_or_default()))
 }

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +20,7 @@ use doorbell_results::record::{Outcome, Record, ResultFile, read};
 use doorbell_verdict::why::{Slow, why};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::stage::{Stage, wait_until};
+use crate::stage::{Said, Stage, measured, wait_until};
 
 /// One of these tests at a time: each run clears the buffers of dead ones, which another may be
 /// about to look at, and some load the machine with real-time programs.
@@ -35,10 +34,7 @@ fn with_events(test: impl FnOnce(&Tracefs) + Send + 'static) {
         Ok(tracefs) => test(&tracefs),
         Err(error) => {
             doorbell_skipped::skip(error);
-            let output =
-                Stage::new().doorbell(&["anatomy", "--time", "10ms", "--blocks", "1"]).output().unwrap();
-            let complaint = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(4), "{complaint}");
+            let complaint = Stage::new().run("anatomy --time 10ms --blocks 1").ended(4).err;
             assert!(complaint.contains("tracefs"), "{complaint}");
         }
     })
@@ -46,18 +42,8 @@ fn with_events(test: impl FnOnce(&Tracefs) + Send + 'static) {
     .unwrap();
 }
 
-fn result(output: &Output) -> ResultFile {
-    read::read_bytes(output.stdout.clone(), "the output")
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
-}
-
 fn run(words: &str) -> ResultFile {
-    let stage = Stage::new();
-    let args: Vec<&str> = words.split(' ').chain(["--quiet", "--output", "-"]).collect();
-    let output = stage.doorbell(&args).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    stage.wait_until_empty();
-    result(&output)
+    measured(words).result()
 }
 
 /// The instances in the kernel that a process made.
@@ -130,25 +116,11 @@ fn user_interrupts_by_signals_have_stages_that_add_up() {
 fn a_report_of_traced_wakes_has_a_waterfall_for_each() {
     with_events(|_| {
         let stage = Stage::new();
-        let file = stage.path().join("a.json");
-        let file = file.to_str().unwrap();
-        let args = [
-            "anatomy",
-            "futex",
-            "--gap",
-            "100us",
-            "--time",
-            "50ms",
-            "--blocks",
-            "6",
-            "--placement",
-            "unpinned",
-            "--details",
-        ];
-        let output = stage.doorbell(&[&args[..], &["--output", file]].concat()).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
+        let file = stage.file("a.json");
+        let words = "anatomy futex --gap 100us --time 50ms --blocks 6 --placement unpinned --details";
+        let text = stage.run(&format!("{words} --output {file}")).out;
         // What a busy machine made implausible, bare or traced, has no figures to be shown.
-        let result = read::read(Path::new(file)).unwrap();
+        let result = read::read(Path::new(&file)).unwrap();
         let usable = |block, traced| {
             let ran = |record: &&Record| {
                 record.configuration.subject == "futex"
@@ -162,8 +134,7 @@ fn a_report_of_traced_wakes_has_a_waterfall_for_each() {
             return;
         }
         assert!(text.contains("A median wake-up") && text.contains("What tracing costs"), "{text}");
-        let output = stage.doorbell(&["report", file, "--output", "-"]).output().unwrap();
-        let page = String::from_utf8_lossy(&output.stdout);
+        let page = stage.run(&format!("report {file} --output -")).out;
         assert_eq!(page.matches(" in all\"").count(), 3, "a median, a 99th percentile and a worst one");
     });
 }
@@ -171,20 +142,18 @@ fn a_report_of_traced_wakes_has_a_waterfall_for_each() {
 #[test]
 fn an_interrupted_run_leaves_no_buffer_and_a_killed_one_is_cleared_by_the_next() {
     with_events(|tracefs| {
-        let args = ["why", "futex", "--time", "60s", "--quiet", "--output", "-"];
         for end in [Signal::TERM, Signal::KILL] {
             let stage = Stage::new();
-            let child = stage.doorbell(&args).spawn().unwrap();
+            let child = stage.words("why futex --time 60s --quiet --output -").spawn().unwrap();
             let command = i32::try_from(child.id()).unwrap();
             wait_until("a host", || stage.host(command).is_some());
             let host = stage.host(command).unwrap();
             wait_until("its buffer", || !instances(tracefs, host).is_empty());
             kill_process(Pid::from_raw(command).unwrap(), end).unwrap();
-            let output = child.wait_with_output().unwrap();
+            let said = Said::from(child.wait_with_output().unwrap());
             stage.wait_until_empty();
             if end == Signal::TERM {
-                assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
-                assert!(result(&output).partial);
+                assert!(said.ended(130).result().partial);
             } else {
                 // Nobody was left to remove it; a run of another suite may have.
                 assert!(instances(tracefs, host).len() <= 1);
@@ -195,14 +164,25 @@ fn an_interrupted_run_leaves_no_buffer_and_a_killed_one_is_cleared_by_the_next()
     });
 }
 
-/// Keeps CPU `cpu` from everybody else for `held`, `apart` apart,
-/// until told to stop; whether it may.
-fn hog(
-    cpu: usize,
-    held: Duration,
-    apart: Duration,
-    stop: Arc<AtomicBool>,
-) -> Option<std::thread::JoinHandle<()>> {
+/// Runs `test` with two CPUs, the second of which is kept from everybody else for 60 ms, `apart`
+/// apart; else says why not. On a busy machine the worst wakes of a run may be owed to other
+/// programs, and not one to what was planted: it has five tries.
+fn beside_a_hog(apart: Duration, test: impl Fn([usize; 2]) -> Result<(), String>) {
+    let Some([first, second]) = two_cpus() else {
+        return doorbell_skipped::skip("it takes two CPUs");
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let Some(hog) = hog(second, apart, Arc::clone(&stop)) else {
+        return doorbell_skipped::skip("no real-time priority for this user");
+    };
+    let told = in_one_of_five(|| test([first, second]));
+    stop.store(true, Ordering::Relaxed);
+    hog.join().unwrap();
+    told.unwrap();
+}
+
+/// Keeps CPU `cpu` from everybody else until told to stop; whether it may.
+fn hog(cpu: usize, apart: Duration, stop: Arc<AtomicBool>) -> Option<std::thread::JoinHandle<()>> {
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("planted".to_owned()).spawn(move || {
         let mut set = rustix::thread::CpuSet::new();
@@ -215,7 +195,7 @@ fn hog(
         while pinned && raised && !stop.load(Ordering::Relaxed) {
             std::thread::sleep(apart);
             let start = Instant::now();
-            while start.elapsed() < held {
+            while start.elapsed() < Duration::from_millis(60) {
                 std::hint::spin_loop();
             }
         }
@@ -244,33 +224,19 @@ fn found(configurations: &[Slow]) -> BTreeSet<&'static str> {
 #[test]
 fn a_task_of_higher_priority_on_the_waiters_cpu_is_named_as_what_was_in_the_way() {
     with_events(|_| {
-        let Some([first, second]) = two_cpus() else {
-            doorbell_skipped::skip("it takes two CPUs");
-            return;
-        };
-        let stop = Arc::new(AtomicBool::new(false));
-        let Some(hog) = hog(second, Duration::from_millis(60), Duration::from_millis(180), Arc::clone(&stop))
-        else {
-            doorbell_skipped::skip("no real-time priority for this user");
-            return;
-        };
-        let told = in_one_of_five(|| {
+        beside_a_hog(Duration::from_millis(180), |[first, second]| {
             let result = run(&format!("why futex --cpus {first},{second} --time 2s --above 5ms --worst 20"));
             let configurations = why(&result);
             let kept = &configurations[0].kept;
             for one in kept {
                 assert!(one.wake.whole_ps() > 5_000_000_000, "only what is beyond the threshold is kept");
             }
-            let verdicts: Vec<_> = kept.iter().filter_map(|one| one.verdict.as_ref()).collect();
-            let told = verdicts.iter().any(|found| {
+            let told = kept.iter().filter_map(|one| one.verdict.as_ref()).any(|found| {
                 found.name == "its CPU ran something else" && found.evidence.contains("'planted'")
             });
-            told.then_some(())
-                .ok_or_else(|| format!("{:?}", kept.iter().map(|one| &one.found).collect::<Vec<_>>()))
+            let found = || kept.iter().map(|one| &one.found).collect::<Vec<_>>();
+            if told { Ok(()) } else { Err(format!("{:?}", found())) }
         });
-        stop.store(true, Ordering::Relaxed);
-        hog.join().unwrap();
-        told.unwrap();
     });
 }
 
@@ -294,8 +260,7 @@ fn waiter(stage: &Stage, command: i32) -> Option<Pid> {
 /// What is found of wakes in which `plant` does something to the waiter over and over.
 fn found_while(words: &str, plant: impl Fn(Pid)) -> BTreeSet<&'static str> {
     let stage = Stage::new();
-    let args: Vec<&str> = words.split(' ').chain(["--quiet", "--output", "-"]).collect();
-    let mut child = stage.doorbell(&args).spawn().unwrap();
+    let mut child = stage.words(&format!("{words} --quiet --output -")).spawn().unwrap();
     let command = i32::try_from(child.id()).unwrap();
     // The result is longer than a pipe holds.
     let mut out = child.stdout.take().unwrap();
@@ -339,33 +304,20 @@ fn a_waiter_that_is_stopped_by_a_signal_is_found_to_have_been() {
 #[test]
 fn a_waiter_that_is_moved_while_it_is_ready_is_found_to_have_migrated() {
     with_events(|_| {
-        let Some([first, second]) = two_cpus() else {
-            doorbell_skipped::skip("it takes two CPUs");
-            return;
-        };
-        let stop = Arc::new(AtomicBool::new(false));
-        let Some(hog) = hog(second, Duration::from_millis(60), Duration::from_millis(60), Arc::clone(&stop))
-        else {
-            doorbell_skipped::skip("no real-time priority for this user");
-            return;
-        };
-        let move_about = |waiter| {
-            for cpu in [second, first] {
-                let mut set = rustix::thread::CpuSet::new();
-                set.set(cpu);
-                // An error means that the trial is over.
-                let _ = rustix::thread::sched_setaffinity(Some(waiter), &set);
-                std::thread::sleep(Duration::from_millis(17));
-            }
-        };
-        let told = in_one_of_five(|| {
+        beside_a_hog(Duration::from_millis(60), |cpus| {
+            let move_about = |waiter| {
+                for cpu in cpus.into_iter().rev() {
+                    let mut set = rustix::thread::CpuSet::new();
+                    set.set(cpu);
+                    // An error means that the trial is over.
+                    let _ = rustix::thread::sched_setaffinity(Some(waiter), &set);
+                    std::thread::sleep(Duration::from_millis(17));
+                }
+            };
             let words = "why futex --placement unpinned --time 3s --above 2ms --worst 20";
             let found = found_while(words, move_about);
             found.contains("migration").then_some(()).ok_or_else(|| format!("{found:?}"))
         });
-        stop.store(true, Ordering::Relaxed);
-        hog.join().unwrap();
-        told.unwrap();
     });
 }
 

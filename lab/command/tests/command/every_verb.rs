@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::process::{Child, Command};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use doorbell_harness::trace::Tracefs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::{Said, Stage, with};
 use crate::world::World;
 
 /// A verb that measures, as words: `DIR` stands for a folder on a
@@ -100,33 +100,25 @@ impl Place {
         let stage = Stage::new();
         let baseline = stage.path().join("baseline.json");
         let words = "ping futex --gap 0 --count 50 --placement unpinned --blocks 4 --quiet --output";
-        let args: Vec<&str> = words.split(' ').chain([baseline.to_str().unwrap()]).collect();
-        let output = stage.doorbell(&args).output().unwrap();
-        assert!(output.status.success(), "{}", complaint(&output));
+        stage.run(&format!("{words} {}", baseline.display())).ended(0);
         // On a disk more often than a folder for temporary files is: transfers bypass the page cache.
         let dir = tempfile::tempdir_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
         Self { stage, dir, baseline }
     }
 
-    fn words(&self, text: &str) -> Vec<String> {
-        let meant = |word: &str| match word {
-            "DIR" => self.dir.path().to_str().unwrap().to_owned(),
-            "BASELINE" => self.baseline.to_str().unwrap().to_owned(),
-            word => word.to_owned(),
+    /// `text` with what it stands for.
+    fn words(&self, text: &str) -> String {
+        let meant = |word| match word {
+            "DIR" => self.dir.path().to_str().unwrap(),
+            "BASELINE" => self.baseline.to_str().unwrap(),
+            word => word,
         };
-        text.split(' ').chain(["--quiet"]).map(meant).collect()
+        text.split(' ').map(meant).collect::<Vec<_>>().join(" ")
     }
 
     /// The command with the words of `text`, and its result going to `output`.
     fn doorbell(&self, text: &str, output: &str) -> Command {
-        let mut words = self.words(text);
-        words.extend(["--output".to_owned(), output.to_owned()]);
-        self.stage.doorbell(&words.iter().map(String::as_str).collect::<Vec<_>>())
-    }
-
-    /// Runs of this place that end by themselves.
-    fn run(&self, text: &str) -> Output {
-        self.doorbell(text, "-").output().unwrap()
+        self.stage.words(&format!("{} --quiet --output {output}", self.words(text)))
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -134,24 +126,19 @@ impl Place {
     }
 }
 
-fn complaint(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 /// Whether a run of `words` measured nothing, for this machine has
 /// not what it takes; the reason is told.
-fn lacks(words: &str, output: &Output) -> bool {
-    let lacks = output.stdout.is_empty() && matches!(output.status.code(), Some(1 | 2 | 4));
-    let text = complaint(output);
+fn lacks(words: &str, said: &Said) -> bool {
     let known = [
         "takes no direct transfers",
         "tracefs",
         "only if the notifier has another",
         "both sides on one core",
     ];
-    let lacks = lacks && known.iter().any(|reason| text.contains(reason));
+    let lacks = said.out.is_empty() && matches!(said.status, Some(1 | 2 | 4));
+    let lacks = lacks && known.iter().any(|reason| said.err.contains(reason));
     if lacks {
-        doorbell_skipped::skip(format_args!("{words}: {}", text.trim()));
+        doorbell_skipped::skip(format_args!("{words}: {}", said.err.trim()));
     }
     lacks
 }
@@ -205,8 +192,8 @@ fn kill_at_random_moments() {
             place.stage.age_run_folders();
             let mut child = place.doorbell(name, "-").spawn().unwrap();
             if !matches!(end, End::KillAtOnce) && !await_trial(&place.stage, &mut child) {
-                let output = child.wait_with_output().unwrap();
-                assert!(lacks(name, &output), "{name}: ended by itself: {}", complaint(&output));
+                let said = child.wait_with_output().unwrap().into();
+                assert!(lacks(name, &said), "{name}: ended by itself: {}", said.err);
                 break;
             }
             std::thread::sleep(Duration::from_micros(random.u64(0..150_000)));
@@ -219,8 +206,8 @@ fn kill_at_random_moments() {
             }
         }
         place.stage.age_run_folders();
-        let output = place.run(verb.short);
-        assert!(!output.stdout.is_empty() || lacks(verb.short, &output), "{name}: {}", complaint(&output));
+        let said = Said::by(&mut place.doorbell(verb.short, "-"));
+        assert!(!said.out.is_empty() || lacks(verb.short, &said), "{name}: {}", said.err);
         assert_eq!(place.stage.run_folders(), [""; 0], "{name}: left after the next run");
         assert_eq!(objects(), [""; 0], "{name}: left after the next run");
         assert_eq!(place.files(), [""; 0].map(PathBuf::from), "{name}: left after the next run");
@@ -265,17 +252,14 @@ fn finish(stage: &Stage, child: Child, end: End, random: &mut fastrand::Rng, nam
         End::Interrupt => signal(command, Signal::INT),
     }
     let output = child.wait_with_output().unwrap();
-    let text = complaint(&output);
-    assert!(!text.contains("panicked"), "{name}: {end:?}: {text}");
+    let (status, said) = (output.status, Said::from(output));
+    assert!(!said.err.contains("panicked"), "{name}: {end:?}: {}", said.err);
     if matches!(end, End::KillAtOnce | End::Kill) {
-        assert_eq!(output.status.signal(), Some(libc::SIGKILL), "{name}: {text}");
+        assert_eq!(status.signal(), Some(libc::SIGKILL), "{name}: {}", said.err);
         return;
     }
     // What was measured is kept, and said to be partial.
-    assert_eq!(output.status.code(), Some(130), "{name}: {end:?}: {text}");
-    let result: Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{name}: {error}: {text}"));
-    assert_eq!(result["partial"], true, "{name}: {end:?}");
+    assert_eq!(said.ended(130).json()["partial"], true, "{name}: {end:?}");
 }
 
 /// The buffers in the kernel's trace files whose makers are gone: others may trace beside this.
@@ -304,14 +288,8 @@ fn with_small_disk(command: &Command, disk: &Path, full: bool, left: &Path) -> C
          ls -A {disk}{within} >{left} 2>/dev/null; exit $code"
     );
     let mut inside = Command::new("unshare");
-    inside.args(["--mount", "sh", "-c", &script]).arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => inside.env(name, value),
-            None => inside.env_remove(name),
-        };
-    }
-    inside
+    inside.args(["--mount", "sh", "-c", &script]);
+    with(inside, command)
 }
 
 #[test]
@@ -327,21 +305,15 @@ fn a_full_disk_costs_no_verb_its_result_and_no_piece_of_one_is_called_a_result()
     for Verb { short, .. } in &VERBS {
         let _alone = crate::anatomy::ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let command = place.doorbell(short, target.to_str().unwrap());
-        let output = with_small_disk(&command, &disk, false, &left)
-            .env("TMPDIR", place.stage.path())
-            .output()
-            .unwrap();
-        if lacks(short, &output) {
+        let mut command = with_small_disk(&command, &disk, false, &left);
+        let said = Said::by(command.env("TMPDIR", place.stage.path()));
+        if lacks(short, &said) {
             continue;
         }
-        let text = complaint(&output);
-        assert_eq!(output.status.code(), Some(1), "{short}: {text}");
-        assert!(
-            text.contains(target.to_str().unwrap()) && text.contains("free some space"),
-            "{short}: {text}"
-        );
+        let Said { out, err: text, .. } = said.ended(1);
+        assert!(text.contains(target.to_str().unwrap()), "{short}: {text}");
         // The tables were printed all the same.
-        assert!(!output.stdout.is_empty(), "{short}");
+        assert!(text.contains("free some space") && !out.is_empty(), "{short}: {text}");
         let rescued = text.split("saved as ").nth(1).unwrap_or_else(|| panic!("{short}: {text}")).trim();
         let result: Value = serde_json::from_slice(&fs::read(rescued).unwrap()).unwrap();
         fs::remove_file(rescued).unwrap();
@@ -349,8 +321,8 @@ fn a_full_disk_costs_no_verb_its_result_and_no_piece_of_one_is_called_a_result()
         let configurations = result["plan"]["configurations"].as_array().unwrap().len() as u64;
         assert_eq!(records, configurations * result["plan"]["blocks"].as_u64().unwrap(), "{short}");
         assert_eq!(
-            (&result["partial"], fs::read_to_string(&left).unwrap().as_str()),
-            (&Value::Bool(false), ""),
+            (&result["partial"], &*fs::read_to_string(&left).unwrap()),
+            (&false.into(), ""),
             "{short}"
         );
     }
@@ -368,23 +340,21 @@ fn a_full_disk_under_the_folder_of_a_run_is_told_and_stops_nothing_that_needs_no
     for Verb { short, .. } in &VERBS {
         let _alone = crate::anatomy::ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let command = place.doorbell(short, "-");
-        let output =
-            with_small_disk(&command, &disk, true, &left).env("XDG_RUNTIME_DIR", &disk).output().unwrap();
-        let text = complaint(&output);
-        assert!(!text.contains("panicked"), "{short}: {text}");
-        assert_eq!(fs::read_to_string(&left).unwrap(), "", "{short}: {text}");
-        if lacks(short, &output) {
+        let mut command = with_small_disk(&command, &disk, true, &left);
+        let said = Said::by(command.env("XDG_RUNTIME_DIR", &disk));
+        assert!(!said.err.contains("panicked"), "{short}: {}", said.err);
+        assert_eq!(fs::read_to_string(&left).unwrap(), "", "{short}: {}", said.err);
+        if lacks(short, &said) {
             continue;
         }
         let full = "No space left on device";
-        if output.stdout.is_empty() {
-            assert_eq!(output.status.code(), Some(1), "{short}: {text}");
+        if said.out.is_empty() {
+            let text = said.ended(1).err;
             assert!(text.contains(full), "{short}: {text}");
             continue;
         }
         // What needs a note of what it makes has none, and says so; what needs none has its figures.
-        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-        for record in result["records"].as_array().unwrap() {
+        for record in said.records() {
             let outcome = &record["outcome"];
             let cause = outcome["cause"].as_str().unwrap_or_default();
             assert!(outcome["kind"] != "failed" || cause.contains(full), "{short}: {record}");
@@ -410,6 +380,8 @@ fn is_typed(flag: &clap::Arg) -> bool {
         .all(|text| text.type_id() != own)
 }
 
+/// What the parser refuses is looked at here, as it is printed once for each verb; that it names
+/// the flag, by the walk over all options (`cli/walk.rs`).
 #[test]
 fn no_value_of_any_flag_is_misread_or_makes_a_verb_panic() {
     let place = Place::new();
@@ -417,18 +389,18 @@ fn no_value_of_any_flag_is_misread_or_makes_a_verb_panic() {
     command.build();
     // Flags that several verbs share are one.
     let mut known = BTreeSet::new();
-    let mut refused = 0;
+    let (mut refused, mut printed) = (0, BTreeSet::new());
     for Verb { short, .. } in &VERBS {
         let verb = short.split(' ').next().unwrap();
         let needed = |long: &str| match verb {
-            "gate" if long != "max" => " --max=1ms",
-            "check" if long != "baseline" => " --baseline BASELINE",
+            "gate" if long != "max" => "--max=1ms",
+            "check" if long != "baseline" => "--baseline BASELINE",
             _ => "",
         };
-        let definition = command.find_subcommand(verb).unwrap();
+        let definition = command.find_subcommand(verb).unwrap().clone();
         for flag in definition.get_arguments().filter(|flag| flag.get_action().takes_values()) {
             let Some(long) = flag.get_long() else { continue };
-            let described = (long, flag.get_help().map(ToString::to_string));
+            let described = (long.to_owned(), flag.get_help().map(ToString::to_string));
             if !known.insert(described) {
                 continue;
             }
@@ -436,21 +408,25 @@ fn no_value_of_any_flag_is_misread_or_makes_a_verb_panic() {
             let values = NONSENSE.map(|value| (value, true));
             let edges = EDGES.map(|value| (value, false)).into_iter().filter(|_| typed);
             for (value, nonsense) in values.into_iter().chain(edges) {
-                let words = place.words(&format!("{verb} --{long}={value} --dry-run{}", needed(long)));
-                let args: Vec<&str> = words.iter().map(String::as_str).collect();
-                let output = place.stage.doorbell(&args).current_dir(place.stage.path()).output().unwrap();
-                let (text, code) = (complaint(&output), output.status.code());
-                assert!(matches!(code, Some(0..=2)), "{args:?}: {:?}: {text}", output.status);
-                assert!(!text.contains("panicked"), "{args:?}: {text}");
-                assert!(!text.contains(['\u{1b}', '\u{202e}']), "{args:?}: {text:?}");
-                if nonsense && typed {
-                    assert_eq!(code, Some(2), "{args:?}: {text}");
-                    assert!(text.contains(long) || text.contains(value), "{args:?}: {text}");
-                    refused += 1;
-                } else if nonsense && !FREE.contains(&long) {
-                    assert_ne!(code, Some(0), "{args:?}");
+                let words =
+                    place.words(&format!("{verb} --{long}={value} --quiet --dry-run {}", needed(long)));
+                let whole = std::iter::once("doorbell").chain(words.split_whitespace());
+                let by_parser = command.try_get_matches_from_mut(whole).is_err();
+                refused += u32::from(by_parser && nonsense && typed);
+                assert!(by_parser || !nonsense || !typed, "{words} is taken");
+                if by_parser && !(value.contains('\u{1b}') && printed.insert(verb)) {
+                    continue;
                 }
-                assert!(code == Some(0) || !text.trim().is_empty(), "{args:?}: not a word");
+                let mut run = place.stage.words(&words);
+                let said = Said::by(run.current_dir(place.stage.path())).ended_with_one_of(&[0, 1, 2]);
+                let (text, status) = (&said.err, said.status);
+                assert!(!text.contains("panicked"), "{words}: {text}");
+                assert!(!text.contains(['\u{1b}', '\u{202e}']), "{words}: {text:?}");
+                assert!(!by_parser || status == Some(2), "{words}: {text}");
+                if nonsense && !typed && !FREE.contains(&long) {
+                    assert_ne!(status, Some(0), "{words}");
+                }
+                assert!(status == Some(0) || !text.trim().is_empty(), "{words}: not a word");
             }
         }
     }

@@ -8,20 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::{Stage, measured, records};
+use crate::stage::{Said, Stage, after, measured, number, ran};
 
 fn fanout(words: &str) -> Vec<Value> {
-    measured("fanout", words)
-}
-
-/// A busy machine may make figures doubtful, which this does not
-/// judge; a trial must have run to its end.
-fn ran(record: &Value) -> bool {
-    matches!(record["outcome"]["kind"].as_str(), Some("done" | "implausible"))
-}
-
-fn number(record: &Value, path: &str) -> u64 {
-    record.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {record}"))
+    measured(&format!("fanout {words}")).records()
 }
 
 #[test]
@@ -126,51 +116,20 @@ fn pinned_receivers_stay_where_they_were_put() {
 #[test]
 fn more_receivers_than_cpus_cannot_have_one_each_and_that_is_said_before_anything_starts() {
     let stage = Stage::new();
-    let args = ["fanout", "futex", "-n", "20000", "--pin", "one-each", "--output", "-"];
-    let output = stage.doorbell(&args).output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{complaint}");
-    assert!(
-        complaint.contains("20001 CPUs") && complaint.contains("nothing of this can be run"),
-        "{complaint}"
-    );
-    assert!(output.stdout.is_empty());
+    let said = stage.run("fanout futex -n 20000 --pin one-each --output -").ended(1);
+    let complaint = &said.err;
+    let told = complaint.contains("20001 CPUs") && complaint.contains("nothing of this can be run");
+    assert!(told && said.out.is_empty(), "{complaint}");
 }
 
 #[test]
 fn a_limit_that_is_too_low_is_told_with_the_command_that_raises_it_and_the_rest_is_run() {
     let stage = Stage::new();
-    let command = stage.doorbell(&[
-        "fanout",
-        "eventfd",
-        "futex",
-        "-n",
-        "60",
-        "--rounds",
-        "2",
-        "--interval",
-        "2ms",
-        "--quiet",
-        "--output",
-        "-",
-    ]);
     // Sixty eventfds, three descriptors each, do not fit into 200; sixty futexes do.
-    let mut limited = std::process::Command::new("sh");
-    limited
-        .arg("-c")
-        .arg("ulimit -n 200 && exec \"$0\" \"$@\"")
-        .arg(command.get_program())
-        .args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => limited.env(name, value),
-            None => limited.env_remove(name),
-        };
-    }
-    let output = limited.output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(complaint.contains("RLIMIT_NOFILE") && complaint.contains("ulimit -Hn 244"), "{complaint}");
-    let records = records(&output);
+    let command = stage.words("fanout eventfd futex -n 60 --rounds 2 --interval 2ms --quiet --output -");
+    let said = Said::by(&mut after("ulimit -n 200", &command));
+    assert!(said.err.contains("RLIMIT_NOFILE") && said.err.contains("ulimit -Hn 244"), "{}", said.err);
+    let records = said.records();
     let outcome = |subject: &str| {
         let record = records.iter().find(|record| record["configuration"]["subject"] == subject).unwrap();
         record["outcome"]["kind"].as_str().unwrap().to_owned()
@@ -179,19 +138,7 @@ fn a_limit_that_is_too_low_is_told_with_the_command_that_raises_it_and_the_rest_
     assert_ne!(outcome("futex"), "skipped");
 }
 
-const LONG_RUN: &[&str] = &[
-    "fanout",
-    "sem-posix-named",
-    "-n",
-    "12",
-    "--rounds",
-    "100000",
-    "--interval",
-    "5ms",
-    "--quiet",
-    "--output",
-    "-",
-];
+const LONG_RUN: &str = "fanout sem-posix-named -n 12 --rounds 100000 --interval 5ms --quiet --output -";
 
 fn wait_for_receivers(stage: &Stage) {
     let start = Instant::now();
@@ -213,7 +160,7 @@ fn killing_anybody_of_a_fan_out_ends_it_with_a_record_that_names_the_dead_and_le
     let mut random = fastrand::Rng::with_seed(0x2026);
     for round in 0..6 {
         let stage = Stage::new();
-        let child = stage.doorbell(LONG_RUN).spawn().unwrap();
+        let child = stage.words(LONG_RUN).spawn().unwrap();
         wait_for_receivers(&stage);
         std::thread::sleep(Duration::from_micros(random.u64(0..50_000)));
         let own = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
@@ -233,16 +180,14 @@ fn killing_anybody_of_a_fan_out_ends_it_with_a_record_that_names_the_dead_and_le
             std::thread::sleep(Duration::from_millis(100));
             let _ = kill_process(own, Signal::INT);
         }
-        let output = child.wait_with_output().unwrap();
+        let said = Said::from(child.wait_with_output().unwrap());
         stage.wait_until_empty();
         if victim != own {
-            let cause = records(&output)[0]["outcome"]["cause"].as_str().unwrap_or_default().to_owned();
+            let cause = said.records()[0]["outcome"]["cause"].as_str().unwrap_or_default().to_owned();
             assert!(cause.contains("signal 9") || cause.contains("SIGKILL"), "{round}: {cause}");
         }
         // Whatever a killed command left is cleared by the next run in the same place.
-        let args =
-            ["fanout", "null", "-n", "1", "--rounds", "1", "--interval", "1ms", "--quiet", "--output", "-"];
-        assert!(stage.doorbell(&args).output().unwrap().status.success());
+        stage.run("fanout null -n 1 --rounds 1 --interval 1ms --quiet --output -").ended(0);
         assert!(stage.run_folders().is_empty(), "{:?}", stage.run_folders());
     }
 }
@@ -251,14 +196,13 @@ fn killing_anybody_of_a_fan_out_ends_it_with_a_record_that_names_the_dead_and_le
 fn ctrl_c_ends_a_fan_out_early_and_keeps_its_rounds_and_no_semaphore_stays() {
     let stage = Stage::new();
     let before = semaphore_files();
-    let child = stage.doorbell(LONG_RUN).spawn().unwrap();
+    let child = stage.words(LONG_RUN).spawn().unwrap();
     wait_for_receivers(&stage);
     std::thread::sleep(Duration::from_millis(300));
     let own = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(own, Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let ended = &records(&output)[0]["outcome"]["kind"];
+    let records = Said::from(child.wait_with_output().unwrap()).ended(130).records();
+    let ended = &records[0]["outcome"]["kind"];
     // What a busy machine does to a figure is not this test's affair.
     assert!(["partial", "implausible"].map(Value::from).contains(ended), "{ended}");
     stage.wait_until_empty();
@@ -278,12 +222,7 @@ fn every_experiment_runs_under_a_load_and_proves_it() {
         "switch getppid --time 500ms --load idle,churn:2:pinned",
         "fanout futex -n 3 --rounds 60 --interval 5ms --load idle,memory:1",
     ] {
-        let stage = Stage::new();
-        let args: Vec<&str> = words.split(' ').chain(["--blocks", "1", "--quiet", "--output", "-"]).collect();
-        let output = stage.doorbell(&args).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        stage.wait_until_empty();
-        let records = records(&output);
+        let records = measured(&format!("{words} --blocks 1")).records();
         let (loaded, idle): (Vec<&Value>, Vec<&Value>) =
             records.iter().partition(|record| record["configuration"]["load"].is_object());
         assert!(!loaded.is_empty() && loaded.len() == idle.len(), "{words}");

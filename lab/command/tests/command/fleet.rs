@@ -2,16 +2,16 @@
 //! Many nodes: what runs a verb on all, who fails, and one pair of files of all results.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, write_program};
+use crate::stage::{Said, Stage, data, write_program};
 
 /// A folder of results of `nodes`, each with its verdict.
 fn results(stage: &Stage, nodes: &[(&str, &str)]) -> PathBuf {
-    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ping.json");
-    let mut result: Value = serde_json::from_slice(&fs::read(data).unwrap()).unwrap();
+    let mut result = json_of(&PathBuf::from(data("ping")));
     // What they were held against is not at hand, so that their verdicts stand as they are written.
     result["plan"]["question"] =
         json!({"kind": "check", "baseline": {"file": "main", "started_at_unix_ns": 1}, "conditions": []});
@@ -25,48 +25,59 @@ fn results(stage: &Stage, nodes: &[(&str, &str)]) -> PathBuf {
     folder
 }
 
-/// Standard output and the exit status.
-fn said(stage: &Stage, arguments: &[&str]) -> (String, Option<i32>) {
-    let output = stage.doorbell(arguments).output().unwrap();
-    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    (said, output.status.code())
+fn json_of(file: &Path) -> Value {
+    serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+}
+
+/// Changes the result of `node` in `folder`.
+fn change(folder: &Path, node: &str, change: impl FnOnce(&mut Value)) {
+    let path = folder.join(format!("{node}.json"));
+    let mut result = json_of(&path);
+    change(&mut result);
+    fs::write(path, result.to_string()).unwrap();
+}
+
+/// What is said of the results in `folder`.
+fn verdict(stage: &Stage, folder: &Path, more: &str) -> Said {
+    stage.run(&format!("fleet verdict {} {more}", folder.display()))
 }
 
 #[test]
 fn a_node_that_fails_fails_the_fleet_and_files_that_say_nothing_are_named() {
     let stage = Stage::new();
     let folder = results(&stage, &[("a", "passed"), ("b", "passed")]);
-    let path = folder.to_str().unwrap();
-    assert_eq!(said(&stage, &["fleet", "verdict", path]), ("PASS 2 nodes\n".to_owned(), Some(0)));
+    assert_eq!(verdict(&stage, &folder, "").ended(0).all(), "PASS 2 nodes\n");
 
     fs::copy(folder.join("a.json"), folder.join("again.json")).unwrap();
     fs::write(folder.join("cut.json"), &fs::read(folder.join("a.json")).unwrap()[..1000]).unwrap();
     fs::write(folder.join("foreign.json"), "{\"jobs\": []}").unwrap();
-    let (text, status) = said(&stage, &["fleet", "verdict", path, "--details"]);
-    assert_eq!(status, Some(1), "{text}");
+    let text = verdict(&stage, &folder, "--details").ended(1).all();
     for named in ["again.json: the same run of a", "cut.json", "foreign.json", "PASS 2 nodes"] {
         assert!(text.contains(named), "{named}: {text}");
     }
 
     results(&stage, &[("c", "failed"), ("d", "inconclusive")]);
-    let (text, status) = said(&stage, &["fleet", "verdict", path]);
-    assert_eq!(
-        (text.lines().next(), status),
-        (Some("FAIL 1 of 4 nodes: c; 1 inconclusive"), Some(3)),
-        "{text}"
-    );
-    let (text, status) = said(&stage, &["fleet", "verdict", path, "--format", "json"]);
-    let told: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((told["verdict"]["status"].as_str(), status), (Some("failed"), Some(3)));
+    let text = verdict(&stage, &folder, "").ended(3).all();
+    assert!(text.starts_with("FAIL 1 of 4 nodes: c; 1 inconclusive\n"), "{text}");
+    let told = verdict(&stage, &folder, "--format json").ended(3).json();
+    assert_eq!(told["verdict"]["status"], "failed");
     assert_eq!(told["verdict"]["findings"].as_array().unwrap().len(), 7);
 }
 
+/// Of wake-ups that were longer than their limit what stood in a file was believed: "PASS".
 #[test]
-fn a_node_whose_verdict_is_open_leaves_the_fleet_open() {
+fn a_verdict_is_made_of_the_figures_and_an_open_one_leaves_the_fleet_open() {
     let stage = Stage::new();
     let folder = results(&stage, &[("a", "passed"), ("b", "inconclusive")]);
-    let (text, status) = said(&stage, &["fleet", "verdict", folder.to_str().unwrap()]);
-    assert_eq!((text.lines().next(), status), (Some("INCONCLUSIVE 1 of 2 nodes: b"), Some(4)), "{text}");
+    let text = verdict(&stage, &folder, "").ended(4).all();
+    assert!(text.starts_with("INCONCLUSIVE 1 of 2 nodes: b\n"), "{text}");
+    results(&stage, &[("b", "passed")]);
+    change(&folder, "a", |result| {
+        result["plan"]["question"] =
+            json!({"kind": "gate", "limit_ns": 1, "which": "longest", "confidence": 0.95});
+    });
+    let text = verdict(&stage, &folder, "").ended(3).all();
+    assert!(text.starts_with("FAIL 1 of 2 nodes: a\n"), "{text}");
 }
 
 #[test]
@@ -76,17 +87,10 @@ fn the_fleets_page_has_a_square_for_every_node_and_a_page_for_those_to_look_at()
     let asked = stage.path().join("asked");
     fs::write(&asked, "a\nb<script>\nc\nd\n").unwrap();
     let pages = stage.path().join("pages");
-    let report = [
-        "fleet",
-        "report",
-        folder.to_str().unwrap(),
-        "-o",
-        pages.to_str().unwrap(),
-        "--nodes",
-        asked.to_str().unwrap(),
-    ];
-    let (text, status) = said(&stage, &report);
-    assert_eq!((text.contains("2 pages of nodes"), status), (true, Some(0)), "{text}");
+    let [results, pages_to, nodes] = [&folder, &pages, &asked].map(|path| path.display());
+    let report = format!("fleet report {results} -o {pages_to} --nodes {nodes}");
+    let text = stage.run(&report).ended(0).all();
+    assert!(text.contains("2 pages of nodes"), "{text}");
     let index = fs::read_to_string(pages.join("index.html")).unwrap();
     for part in [
         "FAIL  1 of 4 nodes",
@@ -102,7 +106,7 @@ fn the_fleets_page_has_a_square_for_every_node_and_a_page_for_those_to_look_at()
     let mut files: Vec<_> = fs::read_dir(&pages).unwrap().map(|file| file.unwrap().file_name()).collect();
     files.sort();
     assert_eq!(files, ["index.html", "node-1.html", "node-2.html"]);
-    assert_eq!(said(&stage, &[&report[..], &["--all"]].concat()).1, Some(0));
+    stage.run(&format!("{report} --all")).ended(0);
     assert!(pages.join("node-0.html").exists());
 }
 
@@ -122,89 +126,46 @@ fn the_loop_over_ssh_gathers_what_each_node_measured_and_names_who_has_no_result
     // "PASS 2 nodes" of one that was dead: what it had measured another day lay there still.
     let old = results(&stage, &[("gone", "passed")]);
     fs::rename(old, &folder).unwrap();
-    let (script, status) = said(
-        &stage,
-        &[
-            "fleet",
-            "plan",
-            "ssh",
-            "n1",
-            "root@n2",
-            "gone",
-            "--results",
-            folder.to_str().unwrap(),
-            "--",
-            "ping",
-            "eventfd",
-            "--gap",
-            "0",
-            "--count",
-            "50",
-            "--blocks",
-            "1",
-        ],
-    );
-    assert_eq!(status, Some(0), "{script}");
+    let order = ["fleet", "plan", "ssh", "n1", "root@n2", "gone", "--results", folder.to_str().unwrap()];
+    let measured = "-- ping eventfd --gap 0 --count 50 --blocks 1";
+    let words: Vec<&str> = order.into_iter().chain(measured.split(' ')).collect();
+    let script = Said::by(&mut stage.doorbell(&words)).ended(0).out;
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let mut shell = std::process::Command::new("sh");
-    let shell = shell.args(["-c", &script]).env("PATH", path).env("XDG_RUNTIME_DIR", stage.path());
-    let output = shell.env("XDG_STATE_HOME", stage.path()).output().unwrap();
-    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).env("PATH", path).env("XDG_RUNTIME_DIR", stage.path());
+    let text = Said::by(shell.env("XDG_STATE_HOME", stage.path())).all();
     assert!(text.contains("gone: no result"), "{text}");
     assert!(text.contains("of 3 nodes") && text.contains("No result of gone."), "{text}");
     let mut files: Vec<String> =
         fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     files.sort();
     assert_eq!(files, ["n1.json", "root@n2.json"]);
-    let one: Value = serde_json::from_slice(&fs::read(folder.join("n1.json")).unwrap()).unwrap();
-    assert_eq!(one["name"], "n1");
+    assert_eq!(json_of(&folder.join("n1.json"))["name"], "n1");
 }
 
 #[test]
-fn what_slurm_and_kubernetes_get_runs_each_node_whole_and_alone() {
+fn what_slurm_gets_runs_each_node_whole_and_alone() {
     let stage = Stage::new();
-    let order = ["--nodes", "40", "--results", "my results", "--", "gate", "--max", "50us"];
-    let (batch, _) = said(&stage, &[&["fleet", "plan", "slurm"][..], &order].concat());
+    let words = ["fleet", "plan", "slurm", "--nodes", "40", "--results", "my results", "--", "gate", "--max"];
+    let batch = Said::by(stage.doorbell(&words).arg("50us")).ended(0).out;
     for line in ["#SBATCH --nodes=40\n", "#SBATCH --exclusive\n", "--cpu-bind=none", "results='my results'\n"]
     {
         assert!(batch.contains(line), "{line}: {batch}");
     }
-    let checked = std::process::Command::new("bash").args(["-n", "-c", &batch]).output().unwrap();
+    let checked = Command::new("bash").args(["-n", "-c", &batch]).output().unwrap();
     assert!(checked.status.success(), "{batch}");
-
-    let ways = ["fleet", "plan", "kubernetes", "--image", "registry/doorbell:1", "--claim", "results"];
-    let (job, _) = said(&stage, &[&ways[..], &order].concat());
-    let job: Value = serde_json::from_str(&job).unwrap();
-    assert_eq!(job["spec"]["completionMode"], "Indexed");
-    assert_eq!(job["spec"]["completions"], 40);
-    let container = &job["spec"]["template"]["spec"]["containers"][0];
-    // Without a shell, which the image of lab/command/package has not;
-    // each pod's file is its own, in a folder of its job's.
-    let words: Vec<&str> =
-        container["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-    assert_eq!(words[..6], ["doorbell", "gate", "--max", "50us", "--quiet", "--name"]);
-    assert_eq!(words[6..], ["$(NODE)", "--output", "/results/$(NODE).$(JOB_COMPLETION_INDEX).json"]);
-    assert_eq!(container["volumeMounts"][0]["subPathExpr"], "my results/$(JOB)");
-    for outside in ["/results", "a/../../b", "a$(NODE)"] {
-        let (text, status) =
-            said(&stage, &[&ways[..], &["--nodes", "2", "--results", outside, "--", "gate"]].concat());
-        assert_eq!(status, Some(2), "{outside}: {text}");
-    }
 }
 
 #[test]
 fn names_that_would_be_options_or_break_a_line_are_refused() {
     let stage = Stage::new();
-    for arguments in [
-        &["fleet", "plan", "ssh", "a;b", "--", "ping"][..],
-        &["fleet", "plan", "ssh", "a", "b", "a", "--", "ping"],
-        &["fleet", "plan", "ssh", "a", "--", "ping", "--output", "x"],
-        &["fleet", "plan", "slurm", "--nodes", "2", "--partition", "a\n#SBATCH", "--", "ping"],
-        &["fleet", "plan", "slurm", "--nodes", "0", "--", "ping"],
-    ] {
-        let (text, status) = said(&stage, arguments);
-        assert_eq!(status, Some(2), "{arguments:?}: {text}");
+    for words in
+        ["ssh a;b -- ping", "ssh a b a -- ping", "ssh a -- ping --output x", "slurm --nodes 0 -- ping"]
+    {
+        stage.run(&format!("fleet plan {words}")).ended(2);
     }
+    let partition = ["fleet", "plan", "slurm", "--nodes", "2", "--partition", "a\n#SBATCH", "--", "ping"];
+    Said::by(&mut stage.doorbell(&partition)).ended(2);
 }
 
 /// Its failure was hidden: what it said of another, later, stood for that one, and that it had said
@@ -215,38 +176,14 @@ fn a_node_that_says_it_is_another_is_not_heard_and_hides_no_failure() {
     let folder = results(&stage, &[("good", "passed"), ("bad", "failed")]);
     let nodes = stage.path().join("nodes");
     fs::write(&nodes, "good bad").unwrap();
-    let path = folder.join("bad.json");
-    let mut result: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    result["name"] = "good".into();
-    let later = |key: &str| Value::from(result[key].as_u64().unwrap() + 1_000_000_000);
-    (result["started_at_unix_ns"], result["finished_at_unix_ns"]) =
-        (later("started_at_unix_ns"), later("finished_at_unix_ns"));
-    fs::write(&path, result.to_string()).unwrap();
-    let arguments =
-        ["fleet", "verdict", folder.to_str().unwrap(), "--nodes", nodes.to_str().unwrap(), "--details"];
-    let (text, status) = said(&stage, &arguments);
+    change(&folder, "bad", |result| {
+        result["name"] = "good".into();
+        for key in ["started_at_unix_ns", "finished_at_unix_ns"] {
+            result[key] = (result[key].as_u64().unwrap() + 1_000_000_000).into();
+        }
+    });
+    let text = verdict(&stage, &folder, &format!("--details --nodes {}", nodes.display())).ended(1).all();
     assert!(text.contains("it was saved as the result of bad, and says that it is of good"), "{text}");
-    assert_eq!(status, Some(1), "{text}");
-    for pod in ["bad.0.json", "bad.17.json"] {
-        fs::rename(folder.join("bad.json"), folder.join(pod)).unwrap();
-        let (text, _) = said(&stage, &arguments);
-        assert!(text.contains("saved as the result of bad"), "{pod}: {text}");
-        fs::rename(folder.join(pod), folder.join("bad.json")).unwrap();
-    }
-}
-
-/// What stood in a file was believed: "PASS" of wake-ups that were longer than their limit.
-#[test]
-fn a_verdict_is_made_of_the_figures_and_not_of_what_a_file_says_of_them() {
-    let stage = Stage::new();
-    let folder = results(&stage, &[("a", "passed"), ("b", "passed")]);
-    let path = folder.join("a.json");
-    let mut result: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    result["plan"]["question"] =
-        json!({"kind": "gate", "limit_ns": 1, "which": "longest", "confidence": 0.95});
-    fs::write(&path, result.to_string()).unwrap();
-    let (text, status) = said(&stage, &["fleet", "verdict", folder.to_str().unwrap()]);
-    assert_eq!((text.lines().next(), status), (Some("FAIL 1 of 2 nodes: a"), Some(3)), "{text}");
 }
 
 /// A pipe in the folder had kept the verdict waiting for ever: each node may write there.
@@ -254,12 +191,11 @@ fn a_verdict_is_made_of_the_figures_and_not_of_what_a_file_says_of_them() {
 fn what_is_no_regular_file_is_named_and_not_waited_for() {
     let stage = Stage::new();
     let folder = results(&stage, &[("a", "passed")]);
-    let made = std::process::Command::new("mkfifo").arg(folder.join("pipe.json")).status().unwrap();
+    let made = Command::new("mkfifo").arg(folder.join("pipe.json")).status().unwrap();
     assert!(made.success());
     fs::create_dir(folder.join("more")).unwrap();
     fs::rename(folder.join("a.json"), folder.join("a.JSON")).unwrap();
-    let (text, status) = said(&stage, &["fleet", "verdict", folder.to_str().unwrap(), "--details"]);
-    assert_eq!(status, Some(1), "{text}");
+    let text = verdict(&stage, &folder, "--details").ended(1).all();
     for told in ["PASS 1 node\n", "it is a named pipe", "1 in all, the first", "more"] {
         assert!(text.contains(told), "{told}: {text}");
     }
@@ -271,14 +207,13 @@ fn an_empty_list_of_nodes_is_wrong_usage_and_who_is_not_in_a_list_is_not_counted
     let stage = Stage::new();
     let folder = results(&stage, &[("a", "passed"), ("b", "failed")]);
     let asked = stage.path().join("asked");
-    let path = folder.to_str().unwrap();
-    let verdict = ["fleet", "verdict", path, "--nodes", asked.to_str().unwrap()];
-    fs::write(&asked, "\n").unwrap();
-    let (text, status) = said(&stage, &verdict);
-    assert_eq!((text.contains("no node is named there"), status), (true, Some(2)), "{text}");
-    fs::write(&asked, "a\n").unwrap();
-    let (text, status) = said(&stage, &verdict);
-    assert_eq!((text.as_str(), status), ("PASS 1 node\nNot asked, and not counted: b.\n", Some(0)));
+    let of_those = |nodes: &str| {
+        fs::write(&asked, nodes).unwrap();
+        verdict(&stage, &folder, &format!("--nodes {}", asked.display()))
+    };
+    let text = of_those("\n").ended(2).all();
+    assert!(text.contains("no node is named there"), "{text}");
+    assert_eq!(of_those("a\n").ended(0).all(), "PASS 1 node\nNot asked, and not counted: b.\n");
 }
 
 /// A name of 100,000 letters had made the verdict of two files 300 kB, and one without a name had
@@ -287,7 +222,7 @@ fn an_empty_list_of_nodes_is_wrong_usage_and_who_is_not_in_a_list_is_not_counted
 fn a_result_of_no_node_is_named_and_shown_in_few_words() {
     let stage = Stage::new();
     let folder = results(&stage, &[("a", "passed")]);
-    let mut result: Value = serde_json::from_slice(&fs::read(folder.join("a.json")).unwrap()).unwrap();
+    let mut result = json_of(&folder.join("a.json"));
     result["name"] = json!("x".repeat(100_000));
     fs::write(folder.join("long.json"), result.to_string()).unwrap();
     result["name"] = json!("");
@@ -297,8 +232,7 @@ fn a_result_of_no_node_is_named_and_shown_in_few_words() {
     result["started_at_unix_ns"] = json!(u64::MAX);
     result["finished_at_unix_ns"] = json!(u64::MAX);
     fs::write(folder.join("clock.json"), result.to_string()).unwrap();
-    let (text, status) = said(&stage, &["fleet", "verdict", folder.to_str().unwrap(), "--details"]);
-    assert_eq!(status, Some(1), "{text}");
+    let text = verdict(&stage, &folder, "--details").ended(1).all();
     for told in ["PASS 1 node\n", "100000 bytes", "nameless.json: it names neither", "which is yet to come"] {
         assert!(text.contains(told), "{told}: {text}");
     }
@@ -315,10 +249,10 @@ fn no_word_of_the_verb_is_read_by_a_shell_on_its_way_to_the_node() {
     program("ssh", "while [ \"$1\" = -o ]; do shift 2; done\nexec sh -c \"$2\"");
     program("doorbell", &format!("[ \"$1\" = fleet ] || printf '%s\\n' \"$@\" >'{here}/words'"));
     let plan = format!("$(touch '{here}/smuggled')`touch '{here}/smuggled'`\"$HOME\\n'1");
-    let (script, status) = said(&stage, &["fleet", "plan", "ssh", "n1", "--", "ping", "--plan", &plan]);
-    assert_eq!(status, Some(0), "{script}");
+    let words = ["fleet", "plan", "ssh", "n1", "--", "ping", "--plan", &plan];
+    let script = Said::by(&mut stage.doorbell(&words)).ended(0).out;
     let path = format!("{here}:{}", std::env::var("PATH").unwrap());
-    let mut shell = std::process::Command::new("sh");
+    let mut shell = Command::new("sh");
     shell.args(["-c", &script]).env("PATH", path).current_dir(stage.path()).output().unwrap();
     let words = fs::read_to_string(stage.path().join("words")).unwrap();
     assert_eq!(words, format!("ping\n--plan\n{plan}\n--quiet\n--name\nn1\n--output\n-\n"), "{script}");

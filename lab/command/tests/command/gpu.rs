@@ -3,10 +3,10 @@
 //! tests, which says that it is none; and without any.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::stage::{Stage, records, wait_until};
+use crate::stage::{Said, Stage, at_once, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -26,40 +26,35 @@ fn library() -> &'static Path {
     })
 }
 
-/// `doorbell gpu WORDS` on the driver made for tests that does what `script` says.
-fn gpu(stage: &Stage, script: &str, words: &str) -> Output {
-    let mut args = vec!["gpu", "--quiet", "--output", "-"];
-    args.extend(words.split(' '));
-    let mut command = stage.doorbell(&args);
+/// `doorbell WORDS` on the driver made for tests that does what `script` says.
+fn on_the_driver(stage: &Stage, script: &str, words: &str) -> Command {
+    let mut command = stage.words(words);
     command.env("DOORBELL_CUDA_LIBRARY", library()).env("DOORBELL_TEST_DRIVER", script);
-    unless_starved(|| command.output().unwrap())
+    command
 }
 
-/// What `run` comes to. On a machine so busy that the threads which stand for a GPU do not come to
-/// run for seconds, once more.
-fn unless_starved(mut run: impl FnMut() -> Output) -> Output {
-    let starved = |output: &Output| String::from_utf8_lossy(&output.stderr).contains("did not answer within");
-    let mut output = run();
-    for _ in 0..20 {
-        if !starved(&output) {
-            break;
+/// What it says. On a machine so busy that the threads which stand for a GPU do not come to run for
+/// seconds, it is asked again.
+fn said(stage: &Stage, script: &str, words: &str) -> Said {
+    let mut tries = 0;
+    loop {
+        let said = Said::by(&mut on_the_driver(stage, script, words));
+        tries += 1;
+        if tries > 20 || !said.err.contains("did not answer within") {
+            return said;
         }
-        output = run();
     }
-    output
+}
+
+/// `doorbell gpu WORDS`, its result on standard output.
+fn gpu(script: &str, words: &str) -> Said {
+    said(&Stage::new(), script, &format!("gpu --quiet --output - --time 20ms {words}"))
 }
 
 #[test]
 fn every_way_has_figures_within_a_stated_bound_of_two_clocks_and_the_device_is_told() {
-    let stage = Stage::new();
-    let output = gpu(
-        &stage,
-        "offset_ns=987654321 drift_ppm=80 step_ns=32",
-        "all --blocks 1 --kernel 0,200us --time 20ms",
-    );
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    let records = records(&output);
+    let script = "offset_ns=987654321 drift_ppm=80 step_ns=32";
+    let records = gpu(script, "all --blocks 1 --kernel 0,200us").ended(0).records();
     // Eighteen ways of two lengths, and four that wake the GPU.
     assert_eq!(records.len(), 40);
     for record in &records {
@@ -74,100 +69,55 @@ fn every_way_has_figures_within_a_stated_bound_of_two_clocks_and_the_device_is_t
 }
 
 #[test]
-fn the_first_lines_say_on_what_it_was_measured_and_show_report_and_compare_take_the_result() {
+fn the_first_lines_say_on_what_it_was_measured_and_show_report_compare_and_check_take_the_result() {
     let stage = Stage::new();
-    let file = stage.path().join("gpu.json");
-    let file = file.to_str().unwrap();
-    let words = [
-        "gpu",
-        "gpu-stream-spin",
-        "gpu-adaptive",
-        "--kernel",
-        "200us",
-        "--time",
-        "20ms",
-        "--blocks",
-        "1",
-        "--quiet",
-        "-o",
-        file,
-    ];
-    let mut command = stage.doorbell(&words);
-    command.env("DOORBELL_CUDA_LIBRARY", library());
-    let output = unless_starved(|| command.output().unwrap());
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("no GPU: the driver made for tests"), "{said}");
-    // Which way is the fastest, unless the machine is so busy that
-    // the two clocks are not known well enough.
-    assert!(said.contains("Kernels of 200 µs: "), "{said}");
-    for words in
-        [vec!["show", file], vec!["show", "--details", file], vec!["report", file, "-o", "/dev/null"]]
-    {
-        let output = stage.doorbell(&words).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let [first, second] = ["first.json", "second.json"].map(|name| stage.file(name));
+    for file in [&first, &second] {
+        let words =
+            format!("gpu gpu-stream-spin gpu-stream-block --kernel 200us --time 60ms --quiet -o {file}");
+        let text = said(&stage, "", &words).ended(0).out;
+        assert!(text.contains("no GPU: the driver made for tests"), "{text}");
+        // Which way is the fastest, unless the machine is so busy that
+        // the two clocks are not known well enough.
+        assert!(text.contains("Kernels of 200 µs: "), "{text}");
     }
-}
-
-/// "1 block of 6 at least", of any two runs: nothing could be decided.
-#[test]
-fn two_runs_have_blocks_enough_to_be_compared_and_checked() {
-    let stage = Stage::new();
-    let run = |name: &str| {
-        let file = stage.path().join(name).to_str().unwrap().to_owned();
-        let words = "gpu gpu-stream-block --kernel 100us --time 60ms --quiet -o";
-        let mut words: Vec<&str> = words.split(' ').collect();
-        words.push(&file);
-        let output = unless_starved(|| {
-            stage.doorbell(&words).env("DOORBELL_CUDA_LIBRARY", library()).output().unwrap()
-        });
-        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-        file
-    };
-    let [first, second] = [run("first.json"), run("second.json")];
-    let result: serde_json::Value = serde_json::from_slice(&std::fs::read(&first).unwrap()).unwrap();
+    let result: Value = serde_json::from_slice(&std::fs::read(&first).unwrap()).unwrap();
     let records = result["records"].as_array().unwrap();
-    assert_eq!(records.len(), 6);
+    assert_eq!(records.len(), 2 * 6);
     assert!(records.iter().all(|record| record["outcome"]["kind"] == "done"), "{records:?}");
+    for words in ["show FILE", "show --details FILE", "report FILE -o /dev/null"] {
+        stage.run(&words.replace("FILE", &first)).ended(0);
+    }
+    // "1 block of 6 at least", of any two runs: nothing could be decided.
     for words in [
-        vec!["compare", &first, &second],
-        vec!["check", "--baseline", &first, "--from", &second, "--fail-if", "p50>+99%"],
+        format!("compare {first} {second}"),
+        format!("check --baseline {first} --from {second} --fail-if p50>+99%"),
     ] {
-        let judged = stage.doorbell(&words).output().unwrap();
-        let said = String::from_utf8_lossy(&judged.stdout);
-        assert!(matches!(judged.status.code(), Some(0 | 3 | 4)), "{words:?}: {judged:?}");
-        assert!(said.contains("gpu-stream-block"), "{said}");
-        assert!(!said.contains("at least (--blocks)"), "{said}");
+        let said = stage.run(&words).ended_with_one_of(&[0, 3, 4]).out;
+        assert!(said.contains("gpu-stream-block") && !said.contains("at least (--blocks)"), "{said}");
     }
 }
 
 #[test]
 fn a_gate_takes_ways_to_wait_for_a_gpu() {
     let stage = Stage::new();
-    let gate = |library: &Path, words: &str| {
-        let words = ["gate"].into_iter().chain(words.split(' ')).chain(["--quiet", "--anyway"]);
-        let mut command = stage.doorbell(&words.collect::<Vec<_>>());
-        command.env("DOORBELL_CUDA_LIBRARY", library);
-        unless_starved(|| command.output().unwrap())
-    };
     for way in ["gpu-stream-block", "gpu-launch"] {
-        let passed =
-            gate(library(), &format!("{way} --max 1h --percentile max --time 200ms --blocks 2 --output -"));
-        let result: serde_json::Value = serde_json::from_slice(&passed.stdout).unwrap();
-        let said = result["verdict"]["summary"].to_string() + &result["verdict"].to_string();
+        let limit = "--max 1h --percentile max --time 200ms --blocks 2 --quiet --anyway --output -";
+        let passed = said(&stage, "", &format!("gate {way} {limit}"));
+        let result = passed.json();
         // Unless others used the CPUs most of the time.
-        let open = passed.status.code() == Some(4) && said.contains("other programs used the CPUs");
-        assert!(passed.status.code() == Some(0) || open, "{way}: {said}");
-        let records = result["records"].as_array().unwrap();
+        let told = result["verdict"].to_string();
+        let open = passed.status == Some(4) && told.contains("other programs used the CPUs");
+        assert!(passed.status == Some(0) || open, "{way}: {told}");
+        let records = passed.records();
         assert!(records.iter().all(|record| record["outcome"]["kind"] == "done"), "{records:?}");
         assert_eq!(records.len(), 2);
         let kernel = if way == "gpu-launch" { 0 } else { 100_000 };
         assert_eq!(records[0]["configuration"]["pattern"]["kernel_ns"], kernel);
     }
-    let none = gate(Path::new("/nowhere/libcuda.so.1"), "gpu-stream-block --max 1ms");
-    let said = String::from_utf8_lossy(&none.stderr);
-    assert_eq!(none.status.code(), Some(1), "{said}");
-    assert!(said.contains("install NVIDIA's driver"), "{said}");
+    let mut none = stage.words("gate gpu-stream-block --max 1ms --quiet --anyway");
+    let told = Said::by(none.env("DOORBELL_CUDA_LIBRARY", "/nowhere/libcuda.so.1")).ended(1).err;
+    assert!(told.contains("install NVIDIA's driver"), "{told}");
 }
 
 #[test]
@@ -186,25 +136,16 @@ fn what_would_be_asked_for_in_vain_is_refused() {
         ("gate gpu-resident --max 1s --time 2m", "at most"),
         ("gate gpu-stream-blok --max 1s", "'gpu-stream-block'"),
     ] {
-        let words: Vec<&str> = words.split(' ').collect();
-        let refused = stage.doorbell(&words).env("DOORBELL_CUDA_LIBRARY", library()).output().unwrap();
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains(why), "{words:?}: {said}");
+        let told = Said::by(&mut on_the_driver(&stage, "", words)).ended(2).err;
+        assert!(told.contains(why), "{words}: {told}");
     }
 }
 
 #[test]
 fn threads_that_wait_at_once_are_counted_together() {
-    let stage = Stage::new();
-    let output = gpu(
-        &stage,
-        "",
-        "gpu-event-block gpu-adaptive gpu-events gpu-resident --kernel 100us --streams 1,4 \
-         --blocks 1 --time 50ms",
-    );
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let records = records(&output);
+    let words =
+        "gpu-event-block gpu-adaptive gpu-events gpu-resident --kernel 100us --streams 1,4 --blocks 1";
+    let records = gpu("", words).ended(0).records();
     assert_eq!(records.len(), 8);
     for record in &records {
         assert_eq!(record["outcome"]["kind"], "done", "{record}");
@@ -212,84 +153,74 @@ fn threads_that_wait_at_once_are_counted_together() {
     }
 }
 
-#[test]
-fn a_kernel_that_fails_or_never_ends_fails_or_hangs_its_trial_and_no_other() {
-    let stage = Stage::new();
-    let failed = gpu(&stage, "fail=719", "gpu-stream-spin --blocks 2 --kernel 0 --time 20ms");
-    assert_eq!(failed.status.code(), Some(1));
-    let record = &records(&failed)[0];
-    assert_eq!(record["outcome"]["kind"], "failed", "{record}");
-    assert!(record["outcome"]["cause"].as_str().unwrap().contains("CUDA_ERROR_LAUNCH_FAILED"), "{record}");
-
-    let words = "gpu gpu-stream-block --blocks 1 --kernel 0 --time 20ms --quiet --output -";
-    let mut command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
-    command.env("DOORBELL_CUDA_LIBRARY", library()).env("DOORBELL_TEST_DRIVER", "never=1");
-    let never = command.output().unwrap();
-    assert_eq!(never.status.code(), Some(1));
-    assert_ne!(records(&never)[0]["outcome"]["kind"], "done");
-}
-
 /// What goes wrong went wrong from the first kernel on: no way had measured anything by then.
 #[test]
 fn a_kernel_that_goes_wrong_in_the_middle_ends_its_way_by_name_and_the_one_beside_it_is_measured() {
-    for (what, kind, says) in [
+    let cases = [
         ("never=1", "hung", "operates"),
         ("fail=719", "failed", "CUDA_ERROR_LAUNCH_FAILED"),
         ("kill=1", "failed", "was killed by signal 9"),
-    ] {
-        let stage = Stage::new();
+    ];
+    at_once(&cases, |(what, kind, says)| {
         // Behind the exchange of words and the warm-up, of the two ways that one process measures.
         let script = format!("{what} after=11 above_us=100");
-        let output = gpu(&stage, &script, "gpu-stream-auto gpu-launch --kernel 200us --blocks 2 --time 20ms");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{what}: {said}");
-        let (broken, whole): (Vec<Value>, Vec<Value>) = records(&output)
-            .into_iter()
-            .partition(|record| record["configuration"]["subject"] == "gpu-stream-auto");
+        let said = gpu(&script, "gpu-stream-auto gpu-launch --kernel 200us --blocks 2").ended(1);
+        let of_it = |record: &Value| record["configuration"]["subject"] == "gpu-stream-auto";
+        let (broken, whole): (Vec<Value>, Vec<Value>) = said.records().into_iter().partition(of_it);
         assert_eq!(broken.len(), 1, "{what}: it is not tried again: {broken:?}");
         let outcome = &broken[0]["outcome"];
-        assert_eq!(outcome["kind"], kind, "{what}: {outcome}");
+        assert_eq!(outcome["kind"], *kind, "{what}: {outcome}");
         assert!(outcome.to_string().contains(says), "{what}: {outcome}");
         assert_eq!(whole.len(), 2, "{what}: {whole:?}");
         for record in &whole {
             assert_eq!(record["outcome"]["kind"], "done", "{what}: {record}");
             assert!(record["tally"]["seen"].as_u64().unwrap() > 0, "{what}: {record}");
         }
-    }
+    });
 }
 
-/// The side that had nothing to do in it counted as one that makes its report, for which there are
-/// a hundred seconds more.
+/// A kernel that fails or never ends from the first on, or with others to follow. The side that had
+/// nothing to do in it counted as one that makes its report, for which there are a hundred seconds
+/// more; and nobody is called behind a kernel that failed, so that ways which wait for a host
+/// function were called hung.
 #[test]
-fn a_way_that_hangs_with_others_to_follow_hangs_no_later_than_the_last() {
-    let stage = Stage::new();
-    let output = gpu(
-        &stage,
-        "never=1 after=11 above_us=100",
-        "gpu-stream-block --kernel 200us,300us --blocks 1 --time 20ms",
-    );
-    let records = records(&output);
-    assert_eq!(records.len(), 2);
-    assert!(records.iter().all(|record| record["outcome"]["kind"] == "hung"), "{records:?}");
-    // In the one that follows, from when on it waits for that to begin.
-    assert_eq!(records[0]["outcome"]["last_seen"][1]["step"], "starting", "{records:?}");
-}
-
-/// Nobody is called behind a kernel that failed, and these ways were called hung.
-#[test]
-fn a_device_that_fails_is_named_by_the_ways_that_wait_for_a_host_function_too() {
-    let stage = Stage::new();
-    let ways = "gpu-host-eventfd gpu-host-futex gpu-host-bell";
-    let output = gpu(&stage, "fail=719 after=11", &format!("{ways} --kernel 200us --blocks 1 --time 20ms"));
-    let records = records(&output);
-    assert_eq!(records.len(), 3);
-    for record in &records {
-        assert_eq!(record["outcome"]["kind"], "failed", "{record}");
-        assert!(
-            record["outcome"]["cause"].as_str().unwrap().contains("CUDA_ERROR_LAUNCH_FAILED"),
-            "{record}"
-        );
-    }
+fn every_kernel_that_fails_or_never_ends_fails_or_hangs_its_trial_and_no_other() {
+    let (failed, hung) = ("CUDA_ERROR_LAUNCH_FAILED", "operates");
+    let host_functions = "gpu-host-eventfd gpu-host-futex gpu-host-bell --kernel 200us --blocks 1";
+    let cases = [
+        ("fail=719", "gpu-stream-spin --blocks 2 --kernel 0", 2, "failed", failed),
+        ("fail=719 after=11", host_functions, 3, "failed", failed),
+        ("never=1", "gpu-stream-block --blocks 1 --kernel 0", 1, "", ""),
+        (
+            "never=1 after=11 above_us=100",
+            "gpu-stream-block --kernel 200us,300us --blocks 1",
+            2,
+            "hung",
+            hung,
+        ),
+    ];
+    at_once(&cases, |(script, words, number, kind, says)| {
+        let words = format!("gpu --quiet --output - --time 20ms {words}");
+        let stage = Stage::new();
+        let said = match *number {
+            // None answers here, be the machine busy or not.
+            1 => Said::by(&mut on_the_driver(&stage, script, &words)),
+            _ => said(&stage, script, &words),
+        };
+        let records = said.ended(1).records();
+        assert!(records.len() <= *number && !records.is_empty(), "{script}: {records:?}");
+        for record in &records {
+            let outcome = &record["outcome"];
+            assert!(outcome["kind"] != "done" && outcome.to_string().contains(kind), "{script}: {record}");
+        }
+        if *kind == "hung" {
+            assert_eq!(records.len(), 2);
+            // In the one that follows, from when on it waits for that to begin.
+            assert_eq!(records[0]["outcome"]["last_seen"][1]["step"], "starting", "{records:?}");
+        } else {
+            assert!(records[0]["outcome"].to_string().contains(says), "{script}: {records:?}");
+        }
+    });
 }
 
 /// Whether some thread of `process` is the device's in a kernel that never ends.
@@ -305,16 +236,10 @@ fn an_interrupt_ends_a_run_whose_kernel_never_ends_and_keeps_what_was_measured()
     let ended_by_it = || {
         let stage = Stage::new();
         let words = "gpu gpu-stream-spin gpu-launch --kernel 200us --blocks 1 --time 20ms --quiet --output -";
-        let mut command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
-        command.env("DOORBELL_CUDA_LIBRARY", library());
-        command.env("DOORBELL_TEST_DRIVER", "never=1 after=11 above_us=100");
-        let child = command.spawn().unwrap();
+        let child = on_the_driver(&stage, "never=1 after=11 above_us=100", words).spawn().unwrap();
         wait_until("a kernel that never ends", || stage.trial_processes().into_iter().any(never_ends));
-        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        kill_process(pid, Signal::INT).unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
-        let records = records(&output);
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let records = Said::from(child.wait_with_output().unwrap()).ended(130).records();
         let spins = |record: &&Value| record["configuration"]["subject"] == "gpu-stream-spin";
         let broken = records.iter().find(spins).expect("the way that hung");
         broken["outcome"]["cause"]
@@ -328,8 +253,7 @@ fn an_interrupt_ends_a_run_whose_kernel_never_ends_and_keeps_what_was_measured()
 /// "In half a minute": that had been measured with fewer blocks than a run has.
 #[test]
 fn the_help_promises_no_time_that_no_gpu_has_shown() {
-    let output = Stage::new().doorbell(&["gpu", "--help"]).output().unwrap();
-    let help = String::from_utf8(output.stdout).unwrap();
+    let help = Stage::new().run("gpu --help").out;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("how to wait here"), "{help}");
     assert!(!["half a minute", "three minutes"].iter().any(|time| help.contains(time)), "{help}");
@@ -338,24 +262,20 @@ fn the_help_promises_no_time_that_no_gpu_has_shown() {
 #[test]
 fn without_a_driver_every_way_is_skipped_with_the_reason_and_what_to_do() {
     let stage = Stage::new();
-    let mut command = stage.doorbell(&["gpu", "--quiet", "--output", "-"]);
-    let output = command.env("DOORBELL_CUDA_LIBRARY", "/nowhere/libcuda.so.1").output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "nothing that was asked for was measured");
-    for record in records(&output) {
+    let mut command = stage.words("gpu --quiet --output -");
+    // Nothing that was asked for was measured.
+    let said = Said::by(command.env("DOORBELL_CUDA_LIBRARY", "/nowhere/libcuda.so.1")).ended(1);
+    for record in said.records() {
         let reason = record["outcome"]["reason"].as_str().unwrap();
-        assert!(
-            reason.contains("/nowhere/libcuda.so.1") && reason.contains("install NVIDIA's driver"),
-            "{reason}"
-        );
+        for told in ["/nowhere/libcuda.so.1", "install NVIDIA's driver"] {
+            assert!(reason.contains(told), "{reason}");
+        }
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said.matches("/nowhere/libcuda.so.1").count(), 1, "the reason, once: {said}");
-    let file = stage.path().join("none.json");
-    std::fs::write(&file, &output.stdout).unwrap();
-    let shown = stage.doorbell(&["show", file.to_str().unwrap()]).output().unwrap();
-    let shown = String::from_utf8_lossy(&shown.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(said.err.matches("/nowhere/libcuda.so.1").count(), 1, "the reason, once: {}", said.err);
+    let file = stage.file("none.json");
+    std::fs::write(&file, &said.out).unwrap();
+    let shown = stage.run(&format!("show {file}")).out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(shown.matches("install NVIDIA's driver").count(), 1, "and the stored result too: {shown}");
-    let no_device = gpu(&stage, "no_device=1", "gpu-launch");
-    assert_eq!(no_device.status.code(), Some(1));
-    assert!(records(&no_device)[0]["outcome"]["reason"].as_str().unwrap().contains("CUDA_ERROR_NO_DEVICE"));
+    let no_device = gpu("no_device=1", "gpu-launch").ended(1).records();
+    assert!(no_device[0]["outcome"]["reason"].as_str().unwrap().contains("CUDA_ERROR_NO_DEVICE"));
 }

@@ -5,13 +5,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
-use std::time::{Duration, Instant};
+use std::process::Child;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::{Stage, records};
+use crate::stage::{Said, Stage, wait_until};
 
 /// A folder on whatever the tests are built on, which is a disk more
 /// often than a folder for temporary files is.
@@ -25,18 +25,21 @@ fn left(folder: &Path) -> Vec<PathBuf> {
 
 /// `doorbell io WORDS` in `folder`, its result on standard output; none where no file there can be
 /// transferred to directly.
-fn io(stage: &Stage, folder: &Path, words: &str) -> Option<Output> {
-    let dir = folder.to_str().unwrap();
-    let mut args = vec!["io", "--dir", dir, "--quiet", "--blocks", "1", "--output", "-"];
-    args.extend(words.split(' '));
-    let output = stage.doorbell(&args).output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    if complaint.contains("takes no direct transfers") {
-        assert_eq!(output.status.code(), Some(1), "{complaint}");
-        doorbell_skipped::skip(complaint.trim());
+fn io(stage: &Stage, folder: &Path, words: &str) -> Option<Said> {
+    let said = stage.run(&format!("io --dir {} --quiet --blocks 1 --output - {words}", folder.display()));
+    if said.err.contains("takes no direct transfers") {
+        doorbell_skipped::skip(said.err.trim());
+        said.ended(1);
         return None;
     }
-    Some(output)
+    Some(said)
+}
+
+/// The same, begun; none where a short one cannot be.
+fn begun(stage: &Stage, folder: &Path, words: &str) -> Option<Child> {
+    io(stage, folder, "io-null --file-size 1M --count 1")?;
+    let words = format!("io --dir {} --quiet --blocks 1 --output - {words}", folder.display());
+    Some(stage.words(&words).spawn().unwrap())
 }
 
 fn rules(record: &Value) -> Vec<&str> {
@@ -47,8 +50,8 @@ fn rules(record: &Value) -> Vec<&str> {
 #[test]
 fn every_way_ends_in_figures_or_in_a_reason_and_the_file_is_gone_afterwards() {
     let (stage, folder) = (Stage::new(), folder());
-    let Some(output) = io(&stage, folder.path(), "--file-size 4M --count 50") else { return };
-    let records = records(&output);
+    let Some(said) = io(&stage, folder.path(), "--file-size 4M --count 50") else { return };
+    let records = said.records();
     assert_eq!(records.len(), 2 * doorbell_subjects::transfer::all().len());
     for record in &records {
         let (way, outcome) = (record["configuration"]["subject"].as_str().unwrap(), &record["outcome"]);
@@ -89,8 +92,8 @@ fn every_way_ends_in_figures_or_in_a_reason_and_the_file_is_gone_afterwards() {
 fn buffered_reads_that_the_device_never_saw_have_no_figures() {
     let (stage, folder) = (Stage::new(), folder());
     let words = "sync --file-size 1M --buffered --rw read --count 20000";
-    let Some(output) = io(&stage, folder.path(), words) else { return };
-    let records = records(&output);
+    let Some(said) = io(&stage, folder.path(), words) else { return };
+    let records = said.records();
     let read = records.iter().find(|record| record["configuration"]["subject"] == "sync").unwrap();
     assert_eq!(rules(read), ["not-from-the-device"], "{}", read["outcome"]);
 }
@@ -98,18 +101,9 @@ fn buffered_reads_that_the_device_never_saw_have_no_figures() {
 #[test]
 fn a_run_that_is_killed_leaves_a_file_that_the_next_run_removes() {
     let (stage, folder) = (Stage::new(), folder());
-    if io(&stage, folder.path(), "io-null --file-size 1M --count 1").is_none() {
-        return;
-    }
-    let dir = folder.path().to_str().unwrap();
-    let args =
-        ["io", "io-null", "--dir", dir, "--file-size", "1M", "--time", "100s", "--quiet", "--output", "-"];
-    let mut child = stage.doorbell(&args).spawn().unwrap();
-    let start = Instant::now();
-    while stage.trial_processes().len() < 2 {
-        assert!(start.elapsed() < Duration::from_secs(300), "no trial began");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let words = "io-null --file-size 1M --time 100s";
+    let Some(mut child) = begun(&stage, folder.path(), words) else { return };
+    wait_until("a trial", || stage.trial_processes().len() >= 2);
     child.kill().unwrap();
     child.wait().unwrap();
     stage.wait_until_empty();
@@ -125,35 +119,15 @@ fn a_run_that_is_killed_leaves_a_file_that_the_next_run_removes() {
 #[test]
 fn ctrl_c_while_the_file_is_filled_ends_the_run_and_removes_the_file() {
     let (stage, folder) = (Stage::new(), folder());
-    if io(&stage, folder.path(), "io-null --file-size 1M --count 1").is_none() {
-        return;
-    }
-    let dir = folder.path().to_str().unwrap();
-    let args = [
-        "io",
-        "sync",
-        "--dir",
-        dir,
-        "--file-size",
-        "256M",
-        "--precondition",
-        "100",
-        "--quiet",
-        "--output",
-        "-",
-    ];
-    let child = stage.doorbell(&args).spawn().unwrap();
-    let start = Instant::now();
-    while left(folder.path()).is_empty() {
-        assert!(start.elapsed() < Duration::from_secs(300), "no file was made");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let words = "sync --file-size 256M --precondition 100";
+    let Some(child) = begun(&stage, folder.path(), words) else { return };
+    wait_until("a file", || !left(folder.path()).is_empty());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let result = Said::from(child.wait_with_output().unwrap()).ended(130).json();
     assert_eq!(result["partial"], true);
-    assert_eq!((records(&output).len(), result["primitives"].as_array().unwrap().len()), (0, 0));
+    for list in ["records", "primitives"] {
+        assert_eq!(result[list].as_array().unwrap().len(), 0, "{list}");
+    }
     assert_eq!(left(folder.path()), [""; 0].map(PathBuf::from));
     stage.wait_until_empty();
     assert!(stage.run_folders().is_empty(), "{:?}", stage.run_folders());
@@ -162,43 +136,16 @@ fn ctrl_c_while_the_file_is_filled_ends_the_run_and_removes_the_file() {
 #[test]
 fn a_side_that_is_killed_is_named_and_the_file_is_removed_all_the_same() {
     let (stage, folder) = (Stage::new(), folder());
-    let dir = folder.path().to_str().unwrap().to_owned();
-    if io(&stage, folder.path(), "io-null --file-size 1M --count 1").is_none() {
-        return;
-    }
-    let args = [
-        "io",
-        "io-null",
-        "--dir",
-        &dir,
-        "--file-size",
-        "1M",
-        "--rw",
-        "read",
-        "--time",
-        "100s",
-        "--blocks",
-        "1",
-        "--quiet",
-        "--output",
-        "-",
-    ];
-    let child = stage.doorbell(&args).spawn().unwrap();
+    let words = "io-null --file-size 1M --rw read --time 100s";
+    let Some(child) = begun(&stage, folder.path(), words) else { return };
     let command = i32::try_from(child.id()).unwrap();
-    let start = Instant::now();
-    let side = loop {
-        if let Some(side) = stage.sides(command).first() {
-            break *side;
-        }
-        assert!(start.elapsed() < Duration::from_secs(300), "no side was seen");
-        std::thread::sleep(Duration::from_millis(10));
-    };
+    wait_until("a side", || !stage.sides(command).is_empty());
+    let side = stage.sides(command)[0];
     kill_process(Pid::from_raw(side).unwrap(), Signal::KILL).unwrap();
     // The other side has nothing to do and leaves; if it was that one, the command is ended.
     std::thread::sleep(Duration::from_millis(300));
     let _ = kill_process(Pid::from_raw(command).unwrap(), Signal::INT);
-    let output = child.wait_with_output().unwrap();
-    let outcome = records(&output)[0]["outcome"].clone();
+    let outcome = Said::from(child.wait_with_output().unwrap()).records()[0]["outcome"].clone();
     assert!(["failed", "partial"].contains(&outcome["kind"].as_str().unwrap()), "{outcome}");
     stage.wait_until_empty();
     assert!(left(folder.path()).is_empty(), "{:?}", left(folder.path()));
@@ -217,38 +164,33 @@ fn what_is_somebodys_is_refused_before_anything_is_opened_to_be_written() {
     let (stage, folder) = (Stage::new(), folder());
     let precious = folder.path().join("precious");
     fs::write(&precious, vec![7; 1 << 20]).unwrap();
-    let file = precious.to_str().unwrap();
-    let mut cases = vec![
-        (vec!["--file", file, "--rw", "write"], "was there before: it is only read"),
-        (vec!["--file", file, "--rw", "read,write"], "was there before: it is only read"),
-        (vec!["--device", file, "--rw", "write", "--write-device", "precious"], "is no block device"),
-        (vec!["--device", "/dev/null"], "is no block device"),
-        (vec!["--device", "/dev/none-there"], "No such file"),
-        (vec!["--write-device", "sda"], "--device"),
-        (vec!["--device", "/dev/null", "--precondition", "1"], "say so with --write-device"),
-        (vec!["--file", file, "--dir", "."], "cannot be used with"),
-        (vec!["--size", "1000"], "multiple of 512"),
-        (vec!["--file-size", "1000"], "from 1M to 1024G"),
-        (vec!["--precondition", "0"], "at least once"),
-        (vec!["--buffered"], "--rw read"),
-        (vec!["uring-iopol"], "did you mean 'uring-iopoll'?"),
-        (vec!["--cpus", "4095"], "there is no CPU 4095"),
-    ];
-    let root = root_device();
-    let name = root.as_deref().and_then(|device| Path::new(device).file_name()?.to_str()).unwrap_or_default();
-    if let Some(device) = &root
-        && fs::File::open(device).is_ok()
-    {
+    let refused = |words: &str, expected: &str| {
         // A plan alone, so that this test could not write even if the refusal were gone.
-        cases.push((vec!["--device", device, "--rw", "write", "--write-device", name], "it is not written"));
+        let words = format!("io --dry-run {}", words.replace("FILE", precious.to_str().unwrap()));
+        let complaint = stage.run(&words).ended(2).err;
+        assert!(complaint.contains(expected), "{words}: {complaint}");
+    };
+    for (words, expected) in [
+        ("--file FILE --rw write", "was there before: it is only read"),
+        ("--file FILE --rw read,write", "was there before: it is only read"),
+        ("--device FILE --rw write --write-device precious", "is no block device"),
+        ("--device /dev/null", "is no block device"),
+        ("--device /dev/none-there", "No such file"),
+        ("--write-device sda", "--device"),
+        ("--device /dev/null --precondition 1", "say so with --write-device"),
+        ("--file FILE --dir .", "cannot be used with"),
+        ("--size 1000", "multiple of 512"),
+        ("--file-size 1000", "from 1M to 1024G"),
+        ("--precondition 0", "at least once"),
+        ("--buffered", "--rw read"),
+        ("uring-iopol", "did you mean 'uring-iopoll'?"),
+        ("--cpus 4095", "there is no CPU 4095"),
+    ] {
+        refused(words, expected);
     }
-    for (words, expected) in cases {
-        let mut args = vec!["io", "--dry-run"];
-        args.extend(&words);
-        let output = stage.doorbell(&args).output().unwrap();
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {complaint}");
-        assert!(complaint.contains(expected), "{words:?}: {complaint}");
+    if let Some(device) = root_device().filter(|device| fs::File::open(device).is_ok()) {
+        let name = Path::new(&device).file_name().unwrap().to_str().unwrap();
+        refused(&format!("--device {device} --rw write --write-device {name}"), "it is not written");
     }
     assert_eq!(fs::read(&precious).unwrap(), vec![7; 1 << 20]);
 }
@@ -266,35 +208,31 @@ fn a_result_of_fio_stands_in_the_same_result_and_one_that_does_not_compare_is_re
         )
     };
     fs::write(&file, job("pvsync2", "1")).unwrap();
-    let import = ["io", "--import", file.to_str().unwrap(), "--quiet", "--output", "-"];
-    let output = stage.doorbell(&import).output().unwrap();
-    let records = records(&output);
+    let import = || stage.run(&format!("io --import {} --quiet --output -", file.display()));
+    let records = import().records();
     assert_eq!(records.len(), 1);
     assert_eq!(records[0]["configuration"]["subject"], "fio pvsync2 hipri");
     assert_eq!(records[0]["warnings"][0]["name"], "imported");
     // One that waits for each block has one under way, whatever it was told.
     fs::write(&file, job("pvsync2", "32")).unwrap();
-    assert_eq!(stage.doorbell(&import).output().unwrap().status.code(), Some(0));
+    import().ended(0);
     fs::write(&file, job("libaio", "32")).unwrap();
-    let output = stage.doorbell(&import).output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{complaint}");
+    let complaint = import().ended(1).err;
     assert!(complaint.contains("iodepth is 32"), "{complaint}");
 }
 
 #[test]
 fn a_waiter_that_sleeps_is_measured_by_gap_and_a_limit_that_cannot_be_held_is_told() {
     let stage = Stage::new();
-    let args = ["idle", "--gap", "200us,2ms", "--count", "5", "--blocks", "1", "--quiet", "--output", "-"];
-    let output = stage.doorbell(&args).output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    if complaint.contains("only if the notifier has another") {
-        assert_eq!(output.status.code(), Some(2), "{complaint}");
-        return doorbell_skipped::skip(complaint.trim());
+    let said = stage.run("idle --gap 200us,2ms --count 5 --blocks 1 --quiet --output -");
+    if said.err.contains("only if the notifier has another") {
+        doorbell_skipped::skip(said.err.trim());
+        said.ended(2);
+        return;
     }
-    let records = records(&output);
+    let records = said.records();
     // The harness once, two gaps with idle states as they are and held off.
-    assert_eq!(records.len(), 5, "{complaint}");
+    assert_eq!(records.len(), 5, "{}", said.err);
     for record in &records {
         let held = record["configuration"]["latency_limit_us"] == 0;
         match record["outcome"]["kind"].as_str().unwrap() {
@@ -304,7 +242,5 @@ fn a_waiter_that_sleeps_is_measured_by_gap_and_a_limit_that_cannot_be_held_is_to
             other => panic!("{other}: {record}"),
         }
     }
-    let output = stage.doorbell(&["idle", "spin"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("spin does not sleep"));
+    assert!(stage.run("idle spin").ended(2).err.contains("spin does not sleep"));
 }

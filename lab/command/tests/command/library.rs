@@ -2,7 +2,6 @@
 //! What the command does for programs that use the library: `top` and `tune`.
 
 use std::io::{BufRead, BufReader};
-use std::process::Output;
 use std::time::Duration;
 
 use doorbell::Bell;
@@ -11,19 +10,11 @@ use doorbell::wait::Futex;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::Stage;
-
-fn done(output: Output) -> String {
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    said
-}
+use crate::stage::{Said, Stage};
 
 /// What one look finds of the waiters of this process, which is one that uses the library.
 fn look(stage: &Stage) -> Value {
-    let own = std::process::id().to_string();
-    let said = done(stage.doorbell(&["top", "--once", "--json", "--pid", &own]).output().unwrap());
-    serde_json::from_str(&said).unwrap()
+    stage.run(&format!("top --once --json --pid {}", std::process::id())).ended(0).json()
 }
 
 #[test]
@@ -38,7 +29,7 @@ fn top_finds_the_waiters_of_a_process_as_long_as_there_are_any() {
     assert_eq!(process["pid"], std::process::id());
     let slept = |waiter: &Value| waiter["name"] == "futex" && waiter["slept"] == 3;
     assert!(process["waiters"].as_array().unwrap().iter().any(slept), "{seen}");
-    let shown = done(stage.doorbell(&["top", "--once"]).output().unwrap());
+    let shown = stage.run("top --once").ended(0).out;
     assert!(shown.contains(&std::process::id().to_string()) && shown.contains("futex"), "{shown}");
     drop(bell);
     let seen = look(&stage);
@@ -49,7 +40,7 @@ fn top_finds_the_waiters_of_a_process_as_long_as_there_are_any() {
 #[test]
 fn top_goes_on_until_it_is_told_to_end_and_then_ends_well() {
     let stage = Stage::new();
-    let mut child = stage.doorbell(&["top", "--json", "--interval", "10ms"]).spawn().unwrap();
+    let mut child = stage.words("top --json --interval 10ms").spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     for _ in 0..3 {
         let look: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
@@ -65,12 +56,12 @@ fn top_goes_on_until_it_is_told_to_end_and_then_ends_well() {
 fn list_services_shows_who_serves_whom_and_what_lies_between_them() {
     let stage = Stage::new();
     let list = |more: &str| {
-        let mut command = stage.doorbell(&["list-services", more][..if more.is_empty() { 1 } else { 2 }]);
-        done(command.env("DOORBELL_RUNTIME_DIR", stage.path()).output().unwrap())
+        let mut command = stage.words(&format!("list-services {more}"));
+        Said::by(command.env("DOORBELL_RUNTIME_DIR", stage.path())).ended(0)
     };
     // Services with clients are listed wherever they are: those of other tests too.
     let listed = || {
-        let seen: Value = serde_json::from_str(&list("--json")).unwrap();
+        let seen = list("--json").json();
         let services = seen["services"].as_array().unwrap();
         services.iter().find(|service| service["name"] == "clock").cloned().unwrap_or_default()
     };
@@ -88,7 +79,7 @@ fn list_services_shows_who_serves_whom_and_what_lies_between_them() {
     let requests = &seen["clients"][0]["requests"];
     assert_eq!((requests["messages"].as_u64(), requests["bytes"].as_u64()), (Some(2), Some(40)), "{seen}");
     assert_eq!(seen["clients"][0]["answers"]["messages"], 0);
-    assert!(list("").contains("clock"), "{}", list(""));
+    assert!(list("").out.contains("clock"), "{}", list("").out);
     drop(service);
     let seen = listed();
     assert_ne!(seen["pid"], std::process::id(), "nobody listens any more: {seen}");
@@ -99,19 +90,16 @@ fn tune_leaves_a_profile_that_the_library_takes_and_keeps_the_old_one_when_it_fa
     let stage = Stage::new();
     let path = stage.path().join("profile.toml");
     let named = path.to_str().unwrap();
-    let mut command = stage.doorbell(&["tune", "--blocks", "1", "--quiet"]);
-    let said = done(command.env("DOORBELL_PROFILE", named).output().unwrap());
+    let mut command = stage.words("tune --blocks 1 --quiet");
+    let said = Said::by(command.env("DOORBELL_PROFILE", named)).ended(0).out;
     let profile = Profile::read(&path).unwrap();
     assert!(profile.cost.price > 0, "{profile:?}");
     assert!(said.contains("assumed") && said.contains("programs of this user read from now on"), "{said}");
     let before = std::fs::read_to_string(&path).unwrap();
 
-    let elsewhere = stage.path().join("no/rights");
-    std::fs::write(stage.path().join("no"), "a file where a folder is needed").unwrap();
-    let elsewhere = elsewhere.to_str().unwrap();
-    let output =
-        stage.doorbell(&["tune", "--blocks", "1", "--quiet", "--profile", elsewhere]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains(elsewhere.trim_end_matches("/rights")));
+    let no = stage.file("no");
+    std::fs::write(&no, "a file where a folder is needed").unwrap();
+    let said = stage.run(&format!("tune --blocks 1 --quiet --profile {no}/rights")).ended(1).err;
+    assert!(said.contains(&no), "{said}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use doorbell_harness::run_dir::Note;
 use doorbell_results::record::series::Quantity;
@@ -15,7 +15,7 @@ use doorbell_results::record::{Outcome, Record, ResultFile};
 use doorbell_subjects::mechanism::{self, Contexts, Entry, Waits};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::stage::Stage;
+use super::stage::{Stage, measured, wait_until};
 
 const BOTH: &str = "processes,threads";
 
@@ -34,18 +34,12 @@ fn tried() -> impl Iterator<Item = &'static dyn Entry> {
     mechanism::usual().chain(by_name)
 }
 
-/// Runs `doorbell ping` with `args` for all of them and hands over
+/// Runs `doorbell ping` with `words` for all of them and hands over
 /// the records of the mechanisms this machine has.
-fn ping_all(args: &[&str]) -> Vec<Record> {
-    let stage = Stage::new();
-    let mut command = vec!["ping", "all", "--blocks", "1", "--contexts", BOTH, "--json", "--output", "-"];
-    command.extend(BY_NAME);
-    command.extend(args);
-    let output = stage.doorbell(&command).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(stage.run_folders().is_empty());
-    result.records.into_iter().filter(|record| !matches!(record.outcome, Outcome::Skipped { .. })).collect()
+fn ping_all(words: &str) -> Vec<Record> {
+    let words = format!("ping all {} --blocks 1 --contexts {BOTH} {words}", BY_NAME.join(" "));
+    let records = measured(&words).result().records;
+    records.into_iter().filter(|record| !matches!(record.outcome, Outcome::Skipped { .. })).collect()
 }
 
 /// The configuration in words, for a message.
@@ -89,27 +83,30 @@ fn nothing_was_lost(record: &Record, count: u64) {
     }
 }
 
-/// Runs a ping-pong of `subject` on one core with `args` and hands over its record.
-fn on_one_core(subject: &str, args: &[&str]) -> Record {
-    let stage = Stage::new();
-    let mut command = vec!["ping", subject, "--gap", "0", "--placement", "same-core", "--blocks", "1"];
-    command.extend(["--json", "--output", "-"].iter().chain(args));
-    let output = stage.doorbell(&command).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
-    result.records.into_iter().find(|record| record.configuration.subject == subject).unwrap()
+/// Runs ping-pongs on one core.
+fn on_one_core(words: &str) -> ResultFile {
+    measured(&format!("ping --gap 0 --placement same-core {words}")).result()
+}
+
+/// The same of a pipe, and hands over its record.
+fn of_a_pipe(words: &str) -> Record {
+    let mut records = on_one_core(&format!("pipe --blocks 1 {words}")).records.into_iter();
+    records.find(|record| record.configuration.subject == "pipe").unwrap()
+}
+
+/// Switches of both sides.
+fn switches(record: &Record) -> u64 {
+    record.sides.iter().map(|side| side.voluntary_switches + side.involuntary_switches).sum()
 }
 
 #[test]
 fn all_rounds_of_a_trial_of_its_own_are_recorded_and_counters_cover_them() {
     for contexts in ["processes", "threads"] {
-        let record = on_one_core("pipe", &["--alone", "--count", "20000", "--contexts", contexts]);
+        let record = of_a_pipe(&format!("--alone --count 20000 --contexts {contexts}"));
         assert_eq!(record.tally.sent, 20_000);
         assert_eq!(record.series[&Quantity::RoundTrip].count, 20_000);
         // Each round is two wakes of one sleeper each.
-        let switches: u64 =
-            record.sides.iter().map(|side| side.voluntary_switches + side.involuntary_switches).sum();
-        assert!(switches < 48_000, "{switches} switches");
+        assert!(switches(&record) < 48_000, "{} switches", switches(&record));
     }
 }
 
@@ -117,12 +114,7 @@ fn all_rounds_of_a_trial_of_its_own_are_recorded_and_counters_cover_them() {
 /// shared none was held to have shared all.
 #[test]
 fn turns_of_two_pairs_of_a_block_have_no_number_in_common() {
-    let stage = Stage::new();
-    let placement = "--placement=same-core";
-    let run =
-        ["ping", "pipe", "--gap=0", "--contexts=processes,threads", placement, "--blocks=2", "-q", "--json"];
-    let output = stage.doorbell(&run).output().unwrap();
-    let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
+    let result = on_one_core("pipe --contexts processes,threads --blocks 2");
     for block in 0..2 {
         let of = |contexts| {
             let records = result
@@ -140,32 +132,25 @@ fn turns_of_two_pairs_of_a_block_have_no_number_in_common() {
 #[test]
 fn round_trips_in_slices_are_as_many_as_were_asked_for_and_counters_cover_them() {
     for contexts in ["processes", "threads"] {
-        let record = on_one_core("pipe", &["--count", "20000", "--contexts", contexts]);
+        let record = of_a_pipe(&format!("--count 20000 --contexts {contexts}"));
         let timed: u64 = record.slices.iter().map(|slice| u64::from(slice.rounds)).sum();
         assert_eq!((timed, record.series[&Quantity::RoundTrip].count), (20_000, 20_000));
         assert_eq!(record.tally.sent, 20_000 + record.slices.len() as u64);
         assert!(record.slices.iter().all(|slice| slice.slept.is_some() && slice.middle_ns > 0.0));
         // Each round is two wakes of one sleeper each; what is not recorded would add an eighth.
-        let switches: u64 =
-            record.sides.iter().map(|side| side.voluntary_switches + side.involuntary_switches).sum();
-        assert!(switches < 44_000, "{switches} switches");
+        assert!(switches(&record) < 44_000, "{} switches", switches(&record));
     }
 }
 
 #[test]
 fn a_run_of_a_few_rounds_is_one_slice() {
-    let record = on_one_core("pipe", &["--count", "2"]);
+    let record = of_a_pipe("--count 2");
     assert_eq!((record.slices.len(), record.series[&Quantity::RoundTrip].count), (1, 2));
 }
 
 #[test]
 fn what_takes_turns_is_told_with_its_place_in_them() {
-    let stage = Stage::new();
-    let command =
-        ["ping", "futex", "pipe", "sched-yield", "--gap", "0", "--placement", "same-core", "--blocks", "2"];
-    let command = command.iter().chain(&["--time", "30ms", "--json", "--output", "-"]);
-    let output = stage.doorbell(&command.copied().collect::<Vec<_>>()).output().unwrap();
-    let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
+    let result = on_one_core("futex pipe sched-yield --blocks 2 --time 30ms");
     let bench = result.plan.bench.unwrap();
     assert_eq!(bench.turns.len(), 2, "what sleeps and what spins: {bench:?}");
     for turn in &bench.turns {
@@ -188,11 +173,8 @@ fn what_takes_turns_is_told_with_its_place_in_them() {
 /// One slice of a long gap is one wake-up, and each is seen by its waiter.
 #[test]
 fn wakes_after_gaps_take_turns_too_and_each_slice_of_a_long_gap_is_one_of_them() {
-    let stage = Stage::new();
-    let args = ["ping", "futex", "pipe", "--gap", "100us,20ms", "--placement", "same-core", "--blocks", "1"];
-    let more = ["--time", "60ms", "--json", "--output", "-"];
-    let output = stage.doorbell(&[&args[..], &more[..]].concat()).output().unwrap();
-    let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
+    let words = "ping futex pipe --gap 100us,20ms --placement same-core --blocks 1 --time 60ms";
+    let result = measured(words).result();
     let waiting = result.records.iter().filter(|record| waits(record) == Waits::Blocks);
     for record in waiting {
         let wakes: u64 = record.slices.iter().map(|slice| u64::from(slice.rounds)).sum();
@@ -209,10 +191,7 @@ fn wakes_after_gaps_take_turns_too_and_each_slice_of_a_long_gap_is_one_of_them()
 /// By itself nothing could say whether the machine or the mechanism has changed between two runs.
 #[test]
 fn what_has_nobody_to_take_turns_with_is_accompanied_and_the_rows_are_those_that_were_asked_for() {
-    let stage = Stage::new();
-    let args = ["ping", "pipe", "--gap", "0", "--placement", "same-core", "--blocks", "2", "--time", "10ms"];
-    let output = stage.doorbell(&[&args[..], &["--json", "--output", "-"]].concat()).output().unwrap();
-    let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
+    let result = on_one_core("pipe --blocks 2 --time 10ms");
     let subjects: Vec<&str> =
         result.plan.configurations.iter().map(|configuration| configuration.subject.as_str()).collect();
     assert_eq!(subjects, ["pipe", "null"]);
@@ -225,7 +204,7 @@ fn what_has_nobody_to_take_turns_with_is_accompanied_and_the_rows_are_those_that
 
 #[test]
 fn a_ping_pong_of_every_mechanism_ends_with_all_it_sent_seen() {
-    let records = ping_all(&["--gap", "0", "--count", "50"]);
+    let records = ping_all("--gap 0 --count 50");
     all_are_there(&records, |_| false);
     for record in &records {
         nothing_was_lost(record, 50);
@@ -235,7 +214,7 @@ fn a_ping_pong_of_every_mechanism_ends_with_all_it_sent_seen() {
 #[test]
 fn a_waiter_that_only_looks_sees_every_notification() {
     // Where both sides share a core, each round takes two time slices.
-    let records = ping_all(&["--gap", "0", "--count", "8", "--wait", "spin"]);
+    let records = ping_all("--gap 0 --count 8 --wait spin");
     for record in &records {
         nothing_was_lost(record, 8);
     }
@@ -243,8 +222,7 @@ fn a_waiter_that_only_looks_sees_every_notification() {
 
 #[test]
 fn timed_waits_that_run_out_lose_nothing() {
-    let records =
-        ping_all(&["--gap", "2ms", "--pattern", "one-way", "--count", "6", "--wait", "timeout=200us"]);
+    let records = ping_all("--gap 2ms --pattern one-way --count 6 --wait timeout=200us");
     all_are_there(&records, |_| false);
     for record in &records {
         nothing_was_lost(record, 6);
@@ -257,9 +235,8 @@ fn timed_waits_that_run_out_lose_nothing() {
 #[test]
 fn notifications_that_outrun_the_waiter_are_kept_as_the_mechanism_says() {
     let cpu = first_cpu();
-    let cpus = format!("{cpu},{cpu}");
     // Few enough for the smallest queue that drops in place of blocking, a UDP socket's.
-    let records = ping_all(&["--gap", "1us", "--pattern", "open-loop", "--count", "100", "--cpus", &cpus]);
+    let records = ping_all(&format!("--gap 1us --pattern open-loop --count 100 --cpus {cpu},{cpu}"));
     for record in &records {
         nothing_was_lost(record, 100);
         if !record.subject.notification().unwrap().coalesces {
@@ -274,13 +251,9 @@ fn what_a_full_socket_buffer_drops_is_counted_as_lost() {
     if let Err(lack) = mechanism::find("udp").unwrap().available() {
         return doorbell_skipped::skip(lack);
     }
-    let stage = Stage::new();
     let cpu = first_cpu();
-    let cpus = format!("{cpu},{cpu}");
-    let args = ["ping", "udp", "--gap", "1us", "--pattern", "open-loop", "--count", "6000", "--blocks", "1"];
-    let more = ["--cpus", &cpus, "--json", "--output", "-"];
-    let output = stage.doorbell(&[&args[..], &more[..]].concat()).output().unwrap();
-    let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
+    let words = "ping udp --gap 1us --pattern open-loop --count 6000 --blocks 1";
+    let result = measured(&format!("{words} --cpus {cpu},{cpu}")).result();
     let record = result.records.iter().find(|record| record.configuration.subject == "udp").unwrap();
     assert!(matches!(record.outcome, Outcome::Done | Outcome::Implausible { .. }), "{}", name(record));
     // How many fit is the system's choice (net.core.rmem_default); that none goes unnoticed is ours.
@@ -290,7 +263,7 @@ fn what_a_full_socket_buffer_drops_is_counted_as_lost() {
 #[test]
 fn a_waiter_that_is_said_to_block_really_sleeps() {
     let count = 60;
-    let records = ping_all(&["--gap", "10us", "--timing", "blocked", "--count", "60"]);
+    let records = ping_all("--gap 10us --timing blocked --count 60");
     all_are_there(&records, |waits| waits != Waits::Blocks);
     for record in &records {
         nothing_was_lost(record, count);
@@ -309,13 +282,10 @@ fn first_cpu() -> usize {
     (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| mask.is_set(*cpu)).unwrap()
 }
 
-/// The mechanisms whose objects outlive their processes.
-const PERSISTENT: &[&str] = &["sem-posix-named", "sem-sysv", "mq-posix", "mq-sysv", "fifo"];
-
-fn persistent(time: &'static str, blocks: &'static str) -> Vec<&'static str> {
-    let flags =
-        ["--gap", "0", "--time", time, "--blocks", blocks, "--contexts", BOTH, "--json", "--output", "-"];
-    std::iter::once("ping").chain(PERSISTENT.iter().copied()).chain(flags).collect()
+/// Trials of the mechanisms whose objects outlive their processes.
+fn persistent(time: &str, blocks: u32) -> String {
+    let mechanisms = "sem-posix-named sem-sysv mq-posix mq-sysv fifo";
+    format!("ping {mechanisms} --gap 0 --time {time} --blocks {blocks} --contexts {BOTH} --json --output -")
 }
 
 /// The objects noted in the run folders that are there now.
@@ -367,9 +337,9 @@ fn a_run_that_ends_removes_every_object_it_made() {
             }
             (noted, seen_alive)
         });
-        let output = stage.doorbell(&persistent("30ms", "3")).output().unwrap();
+        let said = stage.run(&persistent("30ms", 3));
         over.store(true, SeqCst);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        said.ended(0);
         watcher.join().unwrap()
     });
     let (noted, seen_alive) = noted;
@@ -389,25 +359,16 @@ fn pid(child: &Child) -> i32 {
     i32::try_from(child.id()).unwrap()
 }
 
-/// Waits for an object that is not among those `noted` before: until
-/// its first trial, a run looks at the machine.
-fn wait_for_trials(stage: &Stage, noted: &BTreeSet<String>) {
-    let start = Instant::now();
-    while notes(stage).is_subset(noted) {
-        assert!(start.elapsed() < Duration::from_secs(120), "no trial was seen to start");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
 #[test]
 fn what_a_killed_run_leaves_is_cleared_by_the_next() {
     let stage = Stage::new();
     let mut random = fastrand::Rng::with_seed(0x5eed);
     let mut noted = BTreeSet::new();
     for round in 0..12 {
-        let mut child =
-            stage.doorbell(&persistent("20ms", "2000")).stdout(std::process::Stdio::null()).spawn().unwrap();
-        wait_for_trials(&stage, &noted);
+        let mut command = stage.words(&persistent("20ms", 2000));
+        let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+        // Until its first trial, a run looks at the machine.
+        wait_until("an object that was not there before", || !notes(&stage).is_subset(&noted));
         thread::sleep(Duration::from_micros(random.u64(0..80_000)));
         // Every other time the command itself; else whoever happens to be there: it, a host, or a side.
         let processes = stage.processes();
@@ -421,8 +382,7 @@ fn what_a_killed_run_leaves_is_cleared_by_the_next() {
         noted.extend(notes(&stage));
     }
     assert!(!noted.is_empty(), "no note was ever found in a dead run's folder");
-    let args = ["ping", "null", "--gap", "0", "--time", "1ms", "--blocks", "1", "--json", "--output", "-"];
-    assert!(stage.doorbell(&args).output().unwrap().status.success());
+    stage.run("ping null --gap 0 --time 1ms --blocks 1 --json --output -").ended(0);
     let left: Vec<&String> = noted.iter().filter(|note| exists(note)).collect();
     assert!(left.is_empty(), "{left:?}");
     assert!(stage.run_folders().is_empty());
@@ -431,10 +391,7 @@ fn what_a_killed_run_leaves_is_cleared_by_the_next() {
 #[test]
 fn list_shows_every_mechanism_and_why_one_is_not_here() {
     let stage = Stage::new();
-    let text = stage.doorbell(&["list"]).output().unwrap();
-    let text = String::from_utf8(text.stdout).unwrap();
-    let json = stage.doorbell(&["list", "--json"]).output().unwrap();
-    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let (text, json) = (stage.run("list").out, stage.run("list --json").json());
     let listed = json["mechanisms"].as_array().unwrap();
     assert_eq!(listed.len(), mechanism::all().len());
     for (entry, item) in mechanism::all().iter().zip(listed) {
@@ -451,12 +408,8 @@ fn list_shows_every_mechanism_and_why_one_is_not_here() {
 fn explain_tells_each_part_and_names_the_nearest_for_what_it_does_not_know() {
     let stage = Stage::new();
     for entry in mechanism::all() {
-        let output = stage.doorbell(&["explain", entry.name()]).output().unwrap();
-        assert!(output.status.success());
-        let text = String::from_utf8(output.stdout).unwrap();
+        let text = stage.run(&format!("explain {}", entry.name())).ended(0).out;
         assert!(text.contains("Limits") && text.contains("Sources"), "{text}");
     }
-    let output = stage.doorbell(&["explain", "futx"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("did you mean 'futex'?"));
+    assert!(stage.run("explain futx").ended(2).err.contains("did you mean 'futex'?"));
 }

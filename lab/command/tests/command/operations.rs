@@ -4,27 +4,10 @@
 
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::{figure, measured, ran};
 
-/// Runs `doorbell switch WORDS` and returns the records of its result file.
 fn records(words: &str) -> Vec<Value> {
-    let stage = Stage::new();
-    let fixed = ["switch", "--blocks", "1", "--quiet", "--output", "-"];
-    let args: Vec<&str> = fixed.into_iter().chain(words.split_whitespace()).collect();
-    let output = stage.doorbell(&args).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    result["records"].as_array().unwrap().clone()
-}
-
-fn figure(record: &Value, name: &str) -> Option<f64> {
-    record["figures"].as_array()?.iter().find(|figure| figure["name"] == name)?["value"].as_f64()
-}
-
-/// A busy machine may make figures doubtful, which this does not
-/// judge; a trial must have run to its end.
-fn ran(record: &Value) -> bool {
-    matches!(record["outcome"]["kind"].as_str(), Some("done" | "implausible"))
+    measured(&format!("switch --blocks 1 {words}")).records()
 }
 
 #[test]

@@ -6,38 +6,23 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{AtFlags, CWD, Gid, Mode, Uid, chownat, mkfifoat};
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::{Said, Stage, with};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ping.json");
 
 /// The command's end, which comes: one that waits for ever is ended
 /// by timeout(1), with the status 124.
-fn ended(stage: &Stage, args: &[&str]) -> Output {
-    let whole = stage.doorbell(args);
-    let mut command = Command::new("timeout");
-    command
-        .args(["--kill-after=5", "120"])
-        .arg(whole.get_program())
-        .args(whole.get_args())
-        .current_dir(stage.path());
-    for (name, value) in whole.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    assert_ne!(output.status.code(), Some(124), "{args:?} waits for ever");
-    output
-}
-
-fn said(output: &Output) -> String {
-    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat()
+fn ended(stage: &Stage, words: &str) -> Said {
+    let mut outer = Command::new("timeout");
+    outer.args(["--kill-after=5", "120"]).current_dir(stage.path()).stdin(Stdio::null());
+    let said = Said::by(&mut with(outer, &stage.words(words)));
+    assert_ne!(said.status, Some(124), "{words} waits for ever");
+    said
 }
 
 /// Nobody's, if this process may give it away.
@@ -57,12 +42,13 @@ fn the_program_runs_no_script_from_the_path_at_which_it_was_compiled() {
         assert!(!has(&format!("/../../{script}")), "{script}");
     }
     let stage = Stage::new();
-    let run = |accel: &str| {
-        let mut command = stage.doorbell(&["vm", "run", "--accel", accel, "--", "ping"]);
-        said(&command.current_dir(stage.path()).env("PATH", stage.path()).output().unwrap())
-    };
-    assert!(run("uintr").contains("no uintr/qemu/build is in this folder"), "{}", run("uintr"));
-    assert!(run("tcg").contains("there is no QEMU here"), "{}", run("tcg"));
+    for (accel, told) in
+        [("uintr", "no uintr/qemu/build is in this folder"), ("tcg", "there is no QEMU here")]
+    {
+        let mut command = stage.words(&format!("vm run --accel {accel} -- ping"));
+        let said = Said::by(command.current_dir(stage.path()).env("PATH", stage.path())).all();
+        assert!(said.contains(told), "{said}");
+    }
 }
 
 /// `--guest squall` ran `./squall/build` of any folder that one stood in.
@@ -76,8 +62,8 @@ fn a_script_of_another_users_folder_is_not_run() {
     // just then holds it open for writing.
     let write = ["-c", "printf %s \"$1\" >squall/build && chmod 777 squall/build", "sh", script];
     assert!(Command::new("sh").args(write).current_dir(stage.path()).status().unwrap().success());
-    let output = ended(&stage, &["vm", "run", "--guest", "squall", "--", "tasks", "-n", "12"]);
-    assert!(said(&output).contains("another user may change it"), "{}", said(&output));
+    let said = ended(&stage, "vm run --guest squall -- tasks -n 12").all();
+    assert!(said.contains("another user may change it"), "{said}");
     assert!(!stage.path().join("ran").exists());
 }
 
@@ -112,16 +98,15 @@ fn with_fifo_shown_as(link: &str) -> Option<Child> {
 fn a_fifo_that_is_called_like_our_memory_stops_no_look() {
     let stage = Stage::new();
     for (link, looks) in [
-        ("/memfd:doorbell-counters", [&["top", "--once"][..], &["top", "--metrics"]]),
-        ("/memfd:doorbell@/run/clock.sock", [&["list-services"][..], &["list-services", "--json"]]),
+        ("/memfd:doorbell-counters", ["top --once", "top --metrics"]),
+        ("/memfd:doorbell@/run/clock.sock", ["list-services", "list-services --json"]),
     ] {
         let Some(mut attacker) = with_fifo_shown_as(link) else {
             doorbell_skipped::skip("no mount namespace can be made here");
             return;
         };
         for look in looks {
-            let output = ended(&stage, look);
-            assert!(output.status.success(), "{}", said(&output));
+            ended(&stage, look).ended(0);
         }
         attacker.kill().unwrap();
         attacker.wait().unwrap();
@@ -133,34 +118,36 @@ fn a_named_pipe_in_the_place_of_a_file_is_told_and_not_waited_for() {
     let stage = Stage::new();
     let pipe = stage.path().join("pipe.json");
     mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o666)).unwrap();
-    let (pipe, page) = (pipe.to_str().unwrap(), stage.path().join("page"));
-    let page = page.to_str().unwrap();
-    for args in [
-        &["show", pipe][..],
-        &["compare", DATA, pipe],
-        &["report", DATA, pipe, "-o", page],
-        &["export", "csv", pipe],
-        &["claims", pipe],
-        &["fleet", "verdict", DATA, "--nodes", pipe],
-        &["check", "--baseline", pipe],
-        &["check", "--baseline", DATA, "--from", pipe],
-        &["ping", "--plan", pipe],
-        &["pick", "--arrivals", pipe],
-        &["io", "--import", pipe],
+    let page = stage.path().join("page");
+    let meant = |words: &str| {
+        let (pipe, page) = (pipe.to_str().unwrap(), page.to_str().unwrap());
+        words.replace("PIPE", pipe).replace("DATA", DATA).replace("PAGE", page)
+    };
+    for words in [
+        "show PIPE",
+        "compare DATA PIPE",
+        "report DATA PIPE -o PAGE",
+        "export csv PIPE",
+        "claims PIPE",
+        "fleet verdict DATA --nodes PIPE",
+        "check --baseline PIPE",
+        "check --baseline DATA --from PIPE",
+        "ping --plan PIPE",
+        "pick --arrivals PIPE",
+        "io --import PIPE",
     ] {
-        let output = ended(&stage, args);
-        assert_ne!(output.status.code(), Some(0), "{args:?}");
-        assert!(said(&output).contains("a named pipe"), "{args:?}: {}", said(&output));
+        let said = ended(&stage, &meant(words));
+        assert!(said.status != Some(0) && said.all().contains("a named pipe"), "{words}: {}", said.all());
     }
     // A page of many nodes names it.
-    ended(&stage, &["fleet", "report", pipe, "-o", page]);
-    let index = fs::read_to_string(Path::new(page).join("index.html")).unwrap();
+    ended(&stage, &meant("fleet report PIPE -o PAGE"));
+    let index = fs::read_to_string(page.join("index.html")).unwrap();
     assert!(index.contains("a named pipe"), "{index}");
     // One that the shell made for us is read.
     let program = env!("CARGO_BIN_EXE_doorbell");
     let script = format!("{program} show <(cat {DATA}) && {program} compare <(cat {DATA}) {DATA}");
-    let given = Command::new("timeout").args(["120", "bash", "-c", &script]).output().unwrap();
-    assert!(!said(&given).contains("cannot read") && said(&given).contains("ping"), "{}", said(&given));
+    let given = Said::by(Command::new("timeout").args(["120", "bash", "-c", &script])).all();
+    assert!(!given.contains("cannot read") && given.contains("ping"), "{given}");
 }
 
 /// The page of the superuser overwrote the file that the link of another user named.
@@ -175,24 +162,24 @@ fn what_the_command_writes_goes_through_no_link_that_another_user_planted() {
         doorbell_skipped::skip("only the superuser can give a link away");
         return;
     }
-    let link = link.to_str().unwrap();
-    for args in [
-        &["report", DATA, "-o", link][..],
-        &["report", DATA, "--picture", "ranges", "-o", link],
-        &["export", "csv", DATA, "-o", link],
-        &["ping", "null", "--save-plan", link],
-        &["ping", "null", "--count", "10", "--blocks", "1", "-o", link],
-        &["model", "futex", "--hazard", "lost-wake", "--svg", link],
+    for words in [
+        "report DATA",
+        "report DATA --picture ranges",
+        "export csv DATA",
+        "ping null --save-plan LINK",
+        "ping null --count 10 --blocks 1",
+        "model futex --hazard lost-wake --svg LINK",
     ] {
-        let output = ended(&stage, args);
-        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious", "{args:?}");
-        assert_ne!(output.status.code(), Some(0), "{args:?}: {}", said(&output));
+        let words = if words.ends_with("LINK") { words.to_owned() } else { format!("{words} -o LINK") };
+        let said = ended(&stage, &words.replace("DATA", DATA).replace("LINK", link.to_str().unwrap()));
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious", "{words}");
+        assert_ne!(said.status, Some(0), "{words}: {}", said.all());
+        let told = said.all().contains("a link of another user (number 65534)");
+        assert!(told || !words.starts_with("report"), "{}", said.all());
     }
-    let told = said(&ended(&stage, &["report", DATA, "-o", link]));
-    assert!(told.contains("a link of another user (number 65534)"), "{told}");
     // The page that is written has the owner that it should.
     let page = stage.path().join("page.html");
-    ended(&stage, &["report", DATA, "-o", page.to_str().unwrap()]);
+    ended(&stage, &format!("report {DATA} -o {}", page.display()));
     assert_eq!(fs::metadata(page).unwrap().uid(), rustix::process::geteuid().as_raw());
 }
 
@@ -209,28 +196,23 @@ fn no_folder_is_written_to_that_another_user_planted() {
         doorbell_skipped::skip("only the superuser can give a link away");
         return;
     }
-    let (link, page) = (at("shared/link"), at("shared/link/new/page.html"));
-    let (link, page) = (link.to_str().unwrap(), page.to_str().unwrap());
-    let short = ["ping", "null", "--count", "10", "--blocks", "1"];
-    let state = format!("XDG_STATE_HOME={link}");
-    let runtime = format!("XDG_RUNTIME_DIR={link}");
-    let cases: [(&[&str], &[&str]); 7] = [
-        (&["fleet", "report", DATA, "-o", link], &[]),
-        (&["report", DATA, "-o", page], &[]),
-        (&["tune", "--blocks", "1", "--profile", page], &[]),
-        (&[&short[..], &["--save-baseline", "main"]].concat(), &[&state]),
-        (&short, &[&runtime]),
-        (&["show"], &[&state]),
-        (&["check", "--baseline", "main"], &[&state]),
-    ];
-    for (args, variables) in cases {
-        let mut command = stage.doorbell(args);
-        command.envs(variables.iter().filter_map(|variable| variable.split_once('=')));
-        let output = command.output().unwrap();
-        let told = said(&output);
-        assert!(told.contains("a link of another user (number 65534)"), "{args:?}: {told}");
-        assert_ne!(output.status.code(), Some(0), "{args:?}: {told}");
-        assert_eq!(fs::read_dir(at("precious")).unwrap().count(), 0, "{args:?}: {told}");
+    let link = stage.file("shared/link");
+    let short = "ping null --count 10 --blocks 1";
+    for (words, variable) in [
+        (format!("fleet report {DATA} -o {link}"), ""),
+        (format!("report {DATA} -o {link}/new/page.html"), ""),
+        (format!("tune --blocks 1 --profile {link}/new/page.html"), ""),
+        (format!("{short} --save-baseline main"), "XDG_STATE_HOME"),
+        (short.to_owned(), "XDG_RUNTIME_DIR"),
+        ("show".to_owned(), "XDG_STATE_HOME"),
+        ("check --baseline main".to_owned(), "XDG_STATE_HOME"),
+    ] {
+        let mut command = stage.words(&words);
+        let said = Said::by(command.envs((!variable.is_empty()).then_some((variable, &link))));
+        let told = said.all();
+        assert!(told.contains("a link of another user (number 65534)"), "{words}: {told}");
+        assert_ne!(said.status, Some(0), "{words}: {told}");
+        assert_eq!(fs::read_dir(at("precious")).unwrap().count(), 0, "{words}: {told}");
     }
 }
 
@@ -249,10 +231,9 @@ fn a_baseline_is_held_to_the_bounds_that_a_plan_is_held_to() {
             configurations.iter_mut().for_each(|configuration| configuration[field] = value.clone());
         }
         fs::write(&file, result.to_string()).unwrap();
-        let baseline = file.to_str().unwrap();
         // Nothing is run, whatever the file asks for.
-        [["check", "--baseline", baseline, "--dry-run"], ["ping", "--plan", baseline, "--dry-run"]]
-            .map(|args| ended(&stage, &args))
+        ["check --baseline", "ping --plan"]
+            .map(|verb| ended(&stage, &format!("{verb} {} --dry-run", file.display())))
     };
     for (field, value, told) in [
         // Without what it says something else would be measured.
@@ -266,9 +247,9 @@ fn a_baseline_is_held_to_the_bounds_that_a_plan_is_held_to() {
         ("pattern", json!({"kind": "ping-pong", "gap_ns": u64::MAX}), "the pattern's gap is 184467440737"),
         ("wait", json!({"kind": "spin-then-block", "spin_ns": u64::MAX}), "spin_ns is 184467440737"),
     ] {
-        for output in refused(field, value.clone()) {
-            assert_eq!(output.status.code(), Some(2), "{field}: {}", said(&output));
-            assert!(said(&output).contains(told), "{field}: {}", said(&output));
+        for said in refused(field, value) {
+            let said = said.ended(2).all();
+            assert!(said.contains(told), "{field}: {said}");
         }
     }
 }

@@ -4,29 +4,19 @@
 use std::process::Command;
 
 use doorbell_results::machine::scheduling::TIMER_SLACK_NS;
-use doorbell_results::record::{ResultFile, read, warning};
+use doorbell_results::record::{ResultFile, warning};
 
-use crate::stage::Stage;
+use crate::stage::{Said, Stage, with};
 
 /// A short run, started behind `prefix`, and what it said beside its result.
 fn started_under(prefix: &[&str]) -> (ResultFile, String) {
     let stage = Stage::new();
-    let command = stage.doorbell(&[
-        "ping", "futex", "--gap", "0", "--count", "50", "--blocks", "1", "--quiet", "--output", "-",
-    ]);
+    let command = stage.words("ping futex --gap 0 --count 50 --blocks 1 --quiet --output -");
     let mut outer = Command::new(prefix[0]);
-    outer.args(&prefix[1..]).arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => outer.env(name, value),
-            None => outer.env_remove(name),
-        };
-    }
-    let output = outer.output().unwrap();
+    outer.args(&prefix[1..]);
+    let said = Said::by(&mut with(outer, &command)).ended(0);
     stage.wait_until_empty();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said = String::from_utf8(output.stderr).unwrap();
-    (read::read_bytes(output.stdout, "the output").unwrap(), said)
+    (said.result(), said.err)
 }
 
 /// Under `chrt -b 0`, `chrt -i 0` and `nice -n 19` a run was recorded as `other`, measured under

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use doorbell_results::record::ResultFile;
+use doorbell_results::record::read::read_bytes;
 use serde_json::Value;
 
 /// Copies the command, by another process: were the copy open for writing here, a sibling test that
@@ -22,6 +24,65 @@ pub(crate) fn write_program(to: &Path, script: &str) {
     let write = r#"printf '#!/bin/sh\n%s\n' "$1" >"$0" && chmod 755 "$0""#;
     let written = Command::new("sh").args(["-c", write]).arg(to).arg(script).status();
     assert!(written.unwrap().success());
+}
+
+/// What a command said until it ended.
+pub(crate) struct Said {
+    pub(crate) status: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Said {
+    /// What `command` says.
+    pub(crate) fn by(command: &mut Command) -> Self {
+        command.output().unwrap().into()
+    }
+
+    /// All of it.
+    pub(crate) fn all(&self) -> String {
+        format!("{}{}", self.out, self.err)
+    }
+
+    /// That it ended with `status`.
+    #[track_caller]
+    pub(crate) fn ended(self, status: i32) -> Self {
+        self.ended_with_one_of(&[status])
+    }
+
+    /// That it ended with one of `statuses`.
+    #[track_caller]
+    pub(crate) fn ended_with_one_of(self, statuses: &[i32]) -> Self {
+        let right = self.status.is_some_and(|status| statuses.contains(&status));
+        assert!(right, "{:?} and not {statuses:?}: {}", self.status, self.all());
+        self
+    }
+
+    /// What it printed as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.all()))
+    }
+
+    /// The result that it printed.
+    #[track_caller]
+    pub(crate) fn result(&self) -> ResultFile {
+        let read = read_bytes(self.out.clone().into_bytes(), "the output");
+        read.unwrap_or_else(|error| panic!("{error}: {}", self.err))
+    }
+
+    /// The records of that.
+    #[track_caller]
+    pub(crate) fn records(&self) -> Vec<Value> {
+        self.json()["records"].as_array().unwrap().clone()
+    }
+}
+
+impl From<Output> for Said {
+    fn from(Output { status, stdout, stderr }: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Self { status: status.code(), out: text(stdout), err: text(stderr) }
+    }
 }
 
 /// A private runtime and state folder, and a mark in the environment
@@ -57,6 +118,22 @@ impl Stage {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
+    }
+
+    /// The command with these words, a blank between two.
+    pub(crate) fn words(&self, words: &str) -> Command {
+        self.doorbell(&words.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// Runs it to its end.
+    #[track_caller]
+    pub(crate) fn run(&self, words: &str) -> Said {
+        Said::by(&mut self.words(words))
+    }
+
+    /// The path of a file of this name, which may not be there.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.path().join(name).to_str().unwrap().to_owned()
     }
 
     /// The processes of this stage that are still there, zombies not counted.
@@ -152,23 +229,55 @@ pub(crate) fn hears_signals(mut command: Command) -> Command {
     command
 }
 
-/// The records of the result that the command wrote to its standard output.
-pub(crate) fn records(output: &Output) -> Vec<Value> {
-    let result: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-    result["records"].as_array().unwrap().clone()
-}
-
-/// Runs `doorbell VERB WORDS` on a stage of its own, on which nothing
-/// stays behind, and returns the records.
-pub(crate) fn measured(verb: &str, words: &str) -> Vec<Value> {
+/// What `doorbell WORDS --quiet --output -` says on a stage of its own, on which nothing stays
+/// behind.
+#[track_caller]
+pub(crate) fn measured(words: &str) -> Said {
     let stage = Stage::new();
-    let args: Vec<&str> = [verb, "--quiet", "--output", "-"].into_iter().chain(words.split(' ')).collect();
-    let output = stage.doorbell(&args).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = stage.run(&format!("{words} --quiet --output -")).ended(0);
     stage.wait_until_empty();
     assert!(stage.run_folders().is_empty(), "{:?}", stage.run_folders());
-    records(&output)
+    said
+}
+
+/// Whether a trial ran to its end: what a busy machine does to a figure is no test's affair.
+pub(crate) fn ran(record: &Value) -> bool {
+    matches!(record["outcome"]["kind"].as_str(), Some("done" | "implausible"))
+}
+
+/// The number at `path` in `record`.
+#[track_caller]
+pub(crate) fn number(record: &Value, path: &str) -> u64 {
+    record.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {record}"))
+}
+
+/// The figure of this name.
+pub(crate) fn figure(record: &Value, name: &str) -> Option<f64> {
+    record["figures"].as_array()?.iter().find(|figure| figure["name"] == name)?["value"].as_f64()
+}
+
+/// `command` in a shell that has done `first`.
+pub(crate) fn after(first: &str, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!("{first} && exec \"$0\" \"$@\""));
+    with(shell, command)
+}
+
+/// `outer` with `command` behind its words, in that one's environment.
+pub(crate) fn with(mut outer: Command, command: &Command) -> Command {
+    outer.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    outer
+}
+
+/// A result of the test data.
+pub(crate) fn data(name: &str) -> String {
+    format!("{}/tests/data/{name}.json", env!("CARGO_MANIFEST_DIR"))
 }
 
 pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
@@ -176,7 +285,9 @@ pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
     while !condition() {
         // Ends a hang, on however busy a machine; it judges no time.
         assert!(start.elapsed() < Duration::from_secs(300), "never seen: {what}");
-        std::thread::sleep(Duration::from_millis(1));
+        // To look at all processes takes milliseconds: the less often, the longer it lasts.
+        let pause = (start.elapsed() / 50).clamp(Duration::from_millis(1), Duration::from_millis(20));
+        std::thread::sleep(pause);
     }
 }
 
@@ -184,4 +295,14 @@ pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
 pub(crate) fn parent(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Does `test` with all of `each` at once: what they wait for takes no longer than for one.
+pub(crate) fn at_once<T: Sync>(each: &[T], test: impl Fn(&T) + Sync) {
+    std::thread::scope(|scope| {
+        for one in each {
+            let test = &test;
+            scope.spawn(move || test(one));
+        }
+    });
 }

@@ -4,30 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Command;
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::{Stage, measured, parent, records, wait_until};
+use crate::stage::{Said, Stage, after, figure, measured, number, parent, ran, wait_until};
 
 fn tasks(words: &str) -> Vec<Value> {
-    measured("tasks", &format!("{words} --blocks 1"))
-}
-
-/// A busy machine may make figures doubtful, which this does not
-/// judge; a trial must have run to its end.
-fn ran(record: &Value) -> bool {
-    matches!(record["outcome"]["kind"].as_str(), Some("done" | "implausible"))
-}
-
-fn number(record: &Value, path: &str) -> u64 {
-    record.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {record}"))
-}
-
-fn figure(record: &Value, name: &str) -> Option<f64> {
-    record["figures"].as_array()?.iter().find(|figure| figure["name"] == name)?["value"].as_f64()
+    measured(&format!("tasks {words} --blocks 1")).records()
 }
 
 #[test]
@@ -76,13 +62,8 @@ fn working_sets_a_load_and_a_second_core_change_no_count() {
 
 #[test]
 fn a_study_is_run_whole_and_its_claims_are_judged_from_the_result() {
-    let stage = Stage::new();
-    let output = stage
-        .doorbell(&["tasks", "--document", "--count", "1", "--blocks", "1", "--details", "--quiet"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = Stage::new().run("tasks --document --count 1 --blocks 1 --details --quiet").ended(0).out;
+    let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "Published claims checked against this run",
         "The share of the queue",
@@ -96,37 +77,30 @@ fn a_study_is_run_whole_and_its_claims_are_judged_from_the_result() {
 #[test]
 fn a_kind_of_one_turn_a_task_runs_with_one_where_none_are_asked_for_and_all_says_what_it_leaves_out() {
     let records = tasks("timer-ticks stackless-rotating process-pair stackless -n 10 --count 2");
-    let configurations: Vec<(&str, u64)> = records
-        .iter()
-        .map(|record| {
-            assert!(ran(record), "{}", record["outcome"]);
-            (
-                record["configuration"]["subject"].as_str().unwrap(),
-                number(record, "/configuration/pattern/yields"),
-            )
-        })
-        .collect();
+    let of = |record: &Value| {
+        assert!(ran(record), "{}", record["outcome"]);
+        let subject = record["configuration"]["subject"].as_str().unwrap().to_owned();
+        (subject, number(record, "/configuration/pattern/yields"))
+    };
+    let configurations: Vec<(String, u64)> = records.iter().map(of).collect();
     let due = [("timer-ticks", 1), ("stackless-rotating", 1), ("process-pair", 1), ("stackless", 100)];
     // The control goes with either number of turns.
-    for configuration in due.into_iter().chain([("call", 1), ("call", 100)]) {
-        assert!(configurations.contains(&configuration), "{configuration:?} of {configurations:?}");
+    for (subject, turns) in due.into_iter().chain([("call", 1), ("call", 100)]) {
+        assert!(configurations.contains(&(subject.to_owned(), turns)), "{subject} {configurations:?}");
     }
     assert_eq!(configurations.len(), 6, "{configurations:?}");
 
-    let output = Stage::new().doorbell(&["tasks", "all", "-y", "4", "--dry-run"]).output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
+    let all = "tasks all -n 2 -y 4 --time 1ms --blocks 1 --output -";
+    let complaint = Stage::new().run(all).ended(0).err;
     let left_out = "(-y 1): stackless-rotating, process-pair, process-pair-rotating, timer-ticks";
-    assert!(output.status.success() && complaint.contains(left_out), "{complaint}");
+    assert!(complaint.contains(left_out), "{complaint}");
 }
 
 #[test]
 fn tasks_are_waited_for_where_the_shell_ignores_that_children_end() {
     let stage = Stage::new();
     let words = "tasks life-clone life-fork process-futex -n 5 -y 2 --count 2 --blocks 1 --quiet --output -";
-    let command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
-    let mut ignoring = through_shell("trap '' CHLD", &command);
-    let output = ignoring.output().unwrap();
-    for record in records(&output) {
+    for record in Said::by(&mut after("trap '' CHLD", &stage.words(words))).records() {
         assert!(ran(&record), "{}", record["outcome"]);
     }
     stage.wait_until_empty();
@@ -135,81 +109,44 @@ fn tasks_are_waited_for_where_the_shell_ignores_that_children_end() {
 #[test]
 fn wrong_usage_exits_with_two_and_says_what_would_have_been_right() {
     let stage = Stage::new();
-    for (args, expected) in [
-        (&["tasks", "stackles"][..], "did you mean 'stackless'?"),
-        (&["tasks", "-n", "1"], "'1' is no number from 2 to 100000"),
-        (&["tasks", "-y", "0"], "0 is not in 1..=100000"),
-        (&["tasks", "timer-ticks", "stackless", "-y", "4"], "timer-ticks takes one turn a task; write -y 1"),
-        (&["tasks", "all", "process-pair", "-y", "4,7"], "process-pair takes one turn a task; write -y 1"),
-        (&["tasks", "--working-set", "4X"], "is no size"),
-        (&["tasks", "--document", "-n", "10"], "cannot be used with"),
-        (&["tasks", "--series", "all"], "switching, making, board"),
-        (&["tasks", "--cpus", "4095"], "there is no CPU 4095"),
-        (&["vm", "run", "--chapter", "--", "tasks"], "add --guest squall"),
-        (&["vm", "run", "--guest", "squall", "--", "ping"], "Squall runs the verb tasks, and not ping"),
-        (&["vm", "run", "--guest", "squall", "--", "tasks", "tokio"], "Squall has no kind of task tokio"),
-        (
-            &["vm", "run", "--guest", "squall", "--", "tasks", "stackful-across", "-n", "3"],
-            "3 cannot be divided so",
-        ),
-        (&["vm", "run", "--guest", "squall", "--", "tasks", "--working-set", "4K"], "no --working-set"),
-        (&["vm", "run", "--guest", "squall", "--chapter", "--", "tasks", "--blocks", "2"], "no --blocks"),
-        (&["vm", "run", "--guest", "squall", "--chapter", "--", "tasks", "call"], "takes no kinds"),
-        (&["vm", "run", "--guest", "squall", "--chapter", "--", "tasks", "-n", "10"], "takes no tasks"),
-        (&["vm", "run", "--guest", "squall", "--chapter", "--", "tasks", "--document"], "takes no document"),
+    for (words, expected) in [
+        ("tasks stackles", "did you mean 'stackless'?"),
+        ("tasks -n 1", "'1' is no number from 2 to 100000"),
+        ("tasks -y 0", "0 is not in 1..=100000"),
+        ("tasks timer-ticks stackless -y 4", "timer-ticks takes one turn a task; write -y 1"),
+        ("tasks all process-pair -y 4,7", "process-pair takes one turn a task; write -y 1"),
+        ("tasks --working-set 4X", "is no size"),
+        ("tasks --document -n 10", "cannot be used with"),
+        ("tasks --series all", "switching, making, board"),
+        ("tasks --cpus 4095", "there is no CPU 4095"),
+        ("vm run --chapter -- tasks", "add --guest squall"),
+        ("vm run --guest squall -- ping", "Squall runs the verb tasks, and not ping"),
+        ("vm run --guest squall -- tasks tokio", "Squall has no kind of task tokio"),
+        ("vm run --guest squall -- tasks stackful-across -n 3", "3 cannot be divided so"),
+        ("vm run --guest squall -- tasks --working-set 4K", "no --working-set"),
+        ("vm run --guest squall --chapter -- tasks --blocks 2", "no --blocks"),
+        ("vm run --guest squall --chapter -- tasks call", "takes no kinds"),
+        ("vm run --guest squall --chapter -- tasks -n 10", "takes no tasks"),
+        ("vm run --guest squall --chapter -- tasks --document", "takes no document"),
     ] {
-        let output = stage.doorbell(args).output().unwrap();
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {complaint}");
-        assert!(complaint.contains(expected), "{args:?}: {complaint}");
+        let complaint = stage.run(words).ended(2).err;
+        assert!(complaint.contains(expected), "{words}: {complaint}");
     }
 }
 
 #[test]
 fn a_limit_that_is_too_low_is_told_before_the_start_and_the_rest_is_run() {
     let stage = Stage::new();
-    let args = [
-        "tasks",
-        "stackless",
-        "process-pipe",
-        "-n",
-        "100",
-        "-y",
-        "2",
-        "--count",
-        "1",
-        "--blocks",
-        "1",
-        "--output",
-        "-",
-    ];
-    let command = stage.doorbell(&args);
+    let words = "tasks stackless process-pipe -n 100 -y 2 --count 1 --blocks 1 --output -";
     // A hundred pipes, two descriptors each, do not fit into 200.
-    let output = through_shell("ulimit -n 200", &command).output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(complaint.contains("process-pipe: room for 68 tasks here (RLIMIT_NOFILE"), "{complaint}");
-    assert!(complaint.contains("ulimit -Hn 264 as root"), "{complaint}");
-    for record in records(&output) {
+    let said = Said::by(&mut after("ulimit -n 200", &stage.words(words)));
+    for told in ["process-pipe: room for 68 tasks here (RLIMIT_NOFILE", "ulimit -Hn 264 as root"] {
+        assert!(said.err.contains(told), "{told}: {}", said.err);
+    }
+    for record in said.records() {
         let skipped = record["outcome"]["kind"] == "skipped";
         assert_eq!(skipped, record["configuration"]["subject"] == "process-pipe", "{record}");
     }
-}
-
-/// `command` in a shell that has done `first`.
-fn through_shell(first: &str, command: &Command) -> Command {
-    let mut shell = Command::new("sh");
-    shell
-        .arg("-c")
-        .arg(format!("{first} && exec \"$0\" \"$@\""))
-        .arg(command.get_program())
-        .args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
-        };
-    }
-    shell
 }
 
 /// The process among `all` that has most children, and those.
@@ -225,26 +162,20 @@ fn driver(all: &[i32]) -> (i32, Vec<i32>) {
 
 /// A run of so many processes that hand over for long, once all are
 /// there: the driver and its children.
-fn crowd(stage: &Stage, number: usize) -> (std::process::Child, i32, Vec<i32>) {
-    let [count, turns] = [number, 2_000_000 / number].map(|number| number.to_string());
-    let args = [
-        "tasks",
-        "process-futex",
-        "-n",
-        &count,
-        "-y",
-        &turns,
-        "--count",
-        "1",
-        "--blocks",
-        "1",
-        "--quiet",
-        "--output",
-        "-",
-    ];
-    let child = stage.doorbell(&args).spawn().unwrap();
+fn crowd(stage: &Stage, number: usize) -> (Child, i32, Vec<i32>) {
+    let turns = 2_000_000 / number;
+    let words = format!("tasks process-futex -n {number} -y {turns} --count 1 --blocks 1 --quiet --output -");
+    let child = stage.words(&words).spawn().unwrap();
     let (driver, children) = family(stage, number);
     (child, driver, children)
+}
+
+/// Why the one failed that `child` measured; nothing of it is left.
+fn failed(stage: &Stage, child: Child) -> String {
+    let said = Said::from(child.wait_with_output().unwrap());
+    stage.wait_until_empty();
+    let failed = said.records().into_iter().find(|record| record["outcome"]["kind"] == "failed").unwrap();
+    failed["outcome"]["cause"].as_str().unwrap().to_owned()
 }
 
 /// Waits for a process with so many children.
@@ -261,14 +192,11 @@ fn family(stage: &Stage, number: usize) -> (i32, Vec<i32>) {
 }
 
 #[test]
-fn killing_the_driver_of_a_thousand_processes_leaves_none() {
+fn killing_the_driver_of_many_processes_leaves_none() {
     let stage = Stage::new();
-    let (child, driver, _) = crowd(&stage, 1000);
+    let (child, driver, _) = crowd(&stage, 200);
     kill_process(Pid::from_raw(driver).unwrap(), Signal::KILL).unwrap();
-    let output = child.wait_with_output().unwrap();
-    stage.wait_until_empty();
-    let killed = records(&output).into_iter().find(|record| record["outcome"]["kind"] == "failed").unwrap();
-    let cause = killed["outcome"]["cause"].as_str().unwrap();
+    let cause = failed(&stage, child);
     assert!(cause.contains("signal 9"), "{cause}");
 }
 
@@ -282,10 +210,7 @@ fn killing_the_command_itself_or_one_of_its_tasks_leaves_none_and_the_dead_task_
 
     let (child, _, children) = crowd(&stage, 50);
     kill_process(Pid::from_raw(children[17]).unwrap(), Signal::KILL).unwrap();
-    let output = child.wait_with_output().unwrap();
-    stage.wait_until_empty();
-    let killed = records(&output).into_iter().find(|record| record["outcome"]["kind"] == "failed").unwrap();
-    let cause = killed["outcome"]["cause"].as_str().unwrap();
+    let cause = failed(&stage, child);
     assert!(cause.contains("was killed by signal 9") && cause.contains("task "), "{cause}");
 }
 
@@ -293,8 +218,8 @@ fn killing_the_command_itself_or_one_of_its_tasks_leaves_none_and_the_dead_task_
 #[test]
 fn a_task_killed_while_its_switches_are_being_counted_is_named_as_killed() {
     let stage = Stage::new();
-    let args = "tasks process-futex -n 1000 -y 2000 --count 1 --blocks 1 --quiet --output -";
-    let child = stage.doorbell(&args.split(' ').collect::<Vec<_>>()).spawn().unwrap();
+    let words = "tasks process-futex -n 1000 -y 2000 --count 1 --blocks 1 --quiet --output -";
+    let child = stage.words(words).spawn().unwrap();
     // Whoever sleeps this early stands ready, and waits for control. Stopped, it is not asleep: the
     // driver, which counts when all stand ready, waits for it.
     let (driver, children) = family(&stage, 50);
@@ -308,10 +233,7 @@ fn a_task_killed_while_its_switches_are_being_counted_is_named_as_killed() {
         std::thread::sleep(Duration::from_millis(20));
     }
     kill_process(Pid::from_raw(stopped).unwrap(), Signal::KILL).unwrap();
-    let output = child.wait_with_output().unwrap();
-    stage.wait_until_empty();
-    let killed = records(&output).into_iter().find(|record| record["outcome"]["kind"] == "failed").unwrap();
-    let cause = killed["outcome"]["cause"].as_str().unwrap();
+    let cause = failed(&stage, child);
     assert!(cause.contains("was killed by signal 9") && cause.contains("task "), "{cause}");
 }
 
@@ -333,9 +255,7 @@ fn ctrl_c_ends_a_generation_early_and_says_that_the_result_is_partial() {
     let stage = Stage::new();
     let (child, ..) = crowd(&stage, 20);
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(result["partial"], true);
+    let said = Said::from(child.wait_with_output().unwrap()).ended(130);
+    assert_eq!(said.json()["partial"], true);
     stage.wait_until_empty();
 }

@@ -9,10 +9,10 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use doorbell_harness::trace::Tracefs;
-use doorbell_results::record::{Record, read};
+use doorbell_results::record::Record;
 use doorbell_verdict::why::why;
 
-use crate::stage::Stage;
+use crate::stage::{Said, Stage, after};
 
 /// A control group of its own, removed with the value.
 struct Group(PathBuf);
@@ -58,17 +58,7 @@ impl Group {
 
     /// `command`, begun in the group.
     fn of(&self, command: &Command) -> Command {
-        let mut inside = Command::new("sh");
-        let procs = self.0.join("cgroup.procs");
-        inside.arg("-c").arg(format!("echo $$ >{} && exec \"$0\" \"$@\"", procs.display()));
-        inside.arg(command.get_program()).args(command.get_args());
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => inside.env(name, value),
-                None => inside.env_remove(name),
-            };
-        }
-        inside
+        after(&format!("echo $$ >{}", self.0.join("cgroup.procs").display()), command)
     }
 }
 
@@ -98,11 +88,22 @@ fn wakes_of_a_control_group_that_has_used_up_its_quota_are_found_to_be_throttled
     .unwrap();
 }
 
+/// What a gate says in a group that stands still for most of each period of 20 ms, in which
+/// wake-ups were due: a quarter of a CPU is far less than what notifies 5,000 times a second takes.
+fn gate_in(group: &Group) -> Said {
+    let stage = Stage::new();
+    let words = "gate --gap 200us --time 3s --blocks 6 --max 5ms --percentile p90 --placement \
+        unpinned --anyway --quiet";
+    let said = Said::by(&mut group.of(&stage.words(words)));
+    stage.wait_until_empty();
+    said
+}
+
 /// All trials stood still for 328 to 654 ms of each second, and the screen blamed TLB interrupts or
 /// nothing: the quota was that of a group above, whose count nobody read, and no trial was unlike
 /// the others.
 #[test]
-fn a_quota_of_a_group_above_is_blamed_for_the_longest_wake_up_and_stands_beside_the_verdict() {
+fn a_gate_never_passes_under_a_quota_that_is_used_up_and_one_of_a_group_above_is_blamed_too() {
     let group = match Group::of_a_quarter() {
         Ok(group) => group,
         Err(lack) => {
@@ -111,49 +112,25 @@ fn a_quota_of_a_group_above_is_blamed_for_the_longest_wake_up_and_stands_beside_
         }
     };
     let inner = group.within();
-    let stage = Stage::new();
-    let words = "gate --gap 200us --time 3s --blocks 6 --max 5ms --percentile p90 --placement \
-        unpinned --anyway --quiet";
-    let command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
-    let output = inner.of(&command).output().unwrap();
-    stage.wait_until_empty();
-    let said = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("Measured under: ") && said.contains("quota (0.25 CPUs"), "{said}{complaint}");
-    assert!(said.contains("trials stood still for want of CPU quota"), "{said}{complaint}");
-    let blamed = said.split("to have made it so long: ").nth(1).unwrap_or_default();
+    let said = gate_in(&inner);
+    drop(inner);
+    // Where others use the CPUs too, how much of it was the quota's cannot be told, and nothing
+    // passes.
+    let open = said.out.starts_with("Provisional");
+    let failed = said.status == Some(3) && said.out.contains("FAIL ");
+    let inconclusive = said.status == Some(4) && said.out.contains("INCONCLUSIVE ");
+    assert!(failed || open && inconclusive, "{}", said.all());
+    let text = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for told in ["Measured under: ", "quota (0.25 CPUs", "trials stood still for want of CPU quota"] {
+        assert!(text.contains(told), "{told}: {}", said.all());
+    }
+    let blamed = text.split("to have made it so long: ").nth(1).unwrap_or_default();
     // Where others leave the group less than its quota it is not held back by that.
-    if said.starts_with("Provisional") && !blamed.contains("held back by a CPU quota") {
+    if open && !blamed.contains("held back by a CPU quota") {
         return doorbell_skipped::skip("other programs left the group less than its quota");
     }
     // Where others kept the CPUs busy too they may come before it.
-    assert!(blamed.contains("held back by a CPU quota"), "{said}");
-    drop(inner);
-}
-
-/// A quarter of a CPU is far less than what notifies 5,000 times a second from a running core
-/// takes: the group stands still for most of each period of 20 ms, in which wake-ups were due.
-#[test]
-fn a_gate_never_passes_in_a_control_group_that_uses_up_its_quota() {
-    let group = match Group::of_a_quarter() {
-        Ok(group) => group,
-        Err(lack) => {
-            doorbell_skipped::skip(lack);
-            return;
-        }
-    };
-    let stage = Stage::new();
-    let words = "gate --gap 200us --time 3s --blocks 6 --max 5ms --percentile p90 --placement \
-        unpinned --anyway --quiet";
-    let command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
-    let output = group.of(&command).output().unwrap();
-    stage.wait_until_empty();
-    let said = String::from_utf8_lossy(&output.stdout);
-    // Where others use the CPUs too, how much of it was the quota's cannot be told, and nothing passes.
-    let failed = output.status.code() == Some(3) && said.contains("FAIL ");
-    let open =
-        output.status.code() == Some(4) && said.contains("INCONCLUSIVE ") && said.starts_with("Provisional");
-    assert!(failed || open, "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(blamed.contains("held back by a CPU quota"), "{text}");
 }
 
 fn look(group: &Group) {
@@ -161,12 +138,9 @@ fn look(group: &Group) {
     for _ in 0..3 {
         let stage = Stage::new();
         let words = "why futex --gap 1ms --time 2s --above 5ms --worst 10 --quiet --output -";
-        let command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
-        let output = group.of(&command).output().unwrap();
+        let ended = Said::by(&mut group.of(&stage.words(words))).ended(0);
         stage.wait_until_empty();
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{complaint}");
-        let result = read::read_bytes(output.stdout, "the output").unwrap();
+        let result = ended.result();
         assert_eq!(result.machine.cgroup.cpu_quota, Some(0.25));
         let configurations = why(&result);
         let verdicts: Vec<_> = configurations[0].kept.iter().filter_map(|one| one.verdict.as_ref()).collect();

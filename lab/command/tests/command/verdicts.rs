@@ -4,30 +4,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
 
 use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::write::to_json;
-use doorbell_results::record::{Histogram, Outcome, Record, Series, read};
+use doorbell_results::record::{Histogram, Outcome, Record, ResultFile, Series, read};
+use serde_json::Value;
 
-use crate::stage::Stage;
-
-fn run(stage: &Stage, args: &[&str]) -> Output {
-    stage.doorbell(args).output().unwrap()
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn complaint(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn data(name: &str) -> String {
-    format!("{}/tests/data/{name}.json", env!("CARGO_MANIFEST_DIR"))
-}
+use crate::stage::{Stage, data};
 
 /// What was said, without that others interfered with the run: whether they do is the affair of the
 /// machine that tests run on.
@@ -47,52 +31,30 @@ fn two_cpus() -> bool {
     two
 }
 
+fn json_of(file: &str) -> Value {
+    serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+}
+
 #[test]
 fn spin_measures_every_way_to_wait_at_each_gap_and_gives_one_verdict() {
     if !two_cpus() {
         return;
     }
     let stage = Stage::new();
-    let file = stage.path().join("spin.json");
-    let file = file.to_str().unwrap();
-    let output = run(
-        &stage,
-        &[
-            "spin",
-            "--gap",
-            "10us,1ms",
-            "--spin",
-            "12us",
-            "--time",
-            "5ms",
-            "--blocks",
-            "5",
-            "--anyway",
-            "--details",
-            "-o",
-            file,
-        ],
-    );
-    let said = text(&output);
+    let file = stage.file("spin.json");
+    let words = "spin --gap 10us,1ms --spin 12us --time 5ms --blocks 5 --anyway --details -o";
     // On a busy machine nothing may be told; never is it a failure to run.
-    assert!([Some(0), Some(4)].contains(&output.status.code()), "{said}{}", complaint(&output));
-    let first = verdict(&said).lines().next().unwrap();
-    assert!(first.starts_with("For gaps of 10 "), "{said}");
-    assert!(
-        said.contains("sleep at once") && said.contains("spin 12") && said.contains("Again: doorbell spin"),
-        "{said}"
-    );
-    assert!(
-        complaint(&output).contains("This machine "),
-        "the doctor is heard first: {}",
-        complaint(&output)
-    );
-    // The same figures at a price at which no latency is worth any
-    // CPU time, and at one at which all is.
-    let cheap = run(&stage, &["spin", "--from", file, "--worth", "0", "--details"]);
-    assert!([Some(0), Some(4)].contains(&cheap.status.code()));
-    assert!(text(&cheap).contains("wake x 0 + CPU"), "{}", text(&cheap));
-    let stored: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let said = stage.run(&format!("{words} {file}")).ended_with_one_of(&[0, 4]);
+    let text = &said.out;
+    assert!(verdict(text).starts_with("For gaps of 10 "), "{text}");
+    for told in ["sleep at once", "spin 12", "Again: doorbell spin"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    assert!(said.err.contains("This machine "), "the doctor is heard first: {}", said.err);
+    // The same figures at a price at which no latency is worth any CPU time.
+    let cheap = stage.run(&format!("spin --from {file} --worth 0 --details")).ended_with_one_of(&[0, 4]);
+    assert!(cheap.out.contains("wake x 0 + CPU"), "{}", cheap.out);
+    let stored = json_of(&file);
     assert_eq!(stored["plan"]["experiment"], "spin");
     assert_eq!(stored["plan"]["configurations"].as_array().unwrap().len(), 2 * 3 + 1);
 }
@@ -105,15 +67,11 @@ fn one_mechanism_gap_and_placement_is_the_same_trial_whichever_verb_runs_it() {
         return;
     }
     let trials = |words: &str| -> Vec<Record> {
-        let stage = Stage::new();
-        let words = format!("{words} --gap 1ms --blocks 5 -q --output -");
-        let output = run(&stage, &words.split(' ').collect::<Vec<_>>());
-        let result = read::read_bytes(output.stdout.clone(), "the output");
-        let result = result.unwrap_or_else(|error| panic!("{words}: {error}: {}", complaint(&output)));
+        let said = Stage::new().run(&format!("{words} --gap 1ms --blocks 5 -q --output -"));
         let asleep = |record: &Record| {
             record.configuration.subject == "eventfd-epoll" && record.configuration.wait == WaitPolicy::Block
         };
-        result.records.into_iter().filter(asleep).collect()
+        said.result().records.into_iter().filter(asleep).collect()
     };
     let spun = trials("spin eventfd-epoll --spin 20us --anyway");
     let asked = &spun[0].configuration;
@@ -136,10 +94,8 @@ fn one_mechanism_gap_and_placement_is_the_same_trial_whichever_verb_runs_it() {
             let spent = (waiter.user_ns + waiter.system_ns) as f64 / record.tally.seen as f64;
             let (cpu_ns, wakes) = record.cpu_per_wake().unwrap();
             assert_eq!(wakes, record.tally.seen);
-            assert!(
-                (cpu_ns / (spent + call_ns) - 1.0).abs() < 1e-9,
-                "the waiter's time and the call: {record:?}"
-            );
+            let right = (cpu_ns / (spent + call_ns) - 1.0).abs() < 1e-9;
+            assert!(right, "the waiter's time and the call: {record:?}");
         }
     }
 }
@@ -147,64 +103,32 @@ fn one_mechanism_gap_and_placement_is_the_same_trial_whichever_verb_runs_it() {
 #[test]
 fn pick_ranks_what_serves_the_needs_and_says_what_the_others_lack() {
     let stage = Stage::new();
-    let survey = data("survey");
-    let output = run(&stage, &["pick", "--need", "epoll,process", "--from", &survey, "--details"]);
-    let said = text(&output);
-    assert_eq!(output.status.code(), Some(4), "a survey of one block: {said}{}", complaint(&output));
-    assert!(
-        verdict(&said)
-            .starts_with("Inconclusive: 1 trials of some configuration are fewer than the 6 it takes"),
-        "{said}"
-    );
+    let from = format!("pick --need epoll,process --details --from {}", data("survey"));
+    let said = stage.run(&from).ended(4).out;
+    let few = "Inconclusive: 1 trials of some configuration are fewer than the 6 it takes";
+    assert!(verdict(&said).starts_with(few), "{said}");
     let out = said.split("not a candidate").nth(1).unwrap();
     assert!(out.lines().any(|line| line.starts_with("futex ") && line.contains("no descriptor")), "{said}");
-    let measured = run(
-        &stage,
-        &[
-            "pick",
-            "--need",
-            "epoll,count",
-            "--gap",
-            "100us",
-            "--blocks",
-            "2",
-            "--json",
-            "--anyway",
-            "--placement",
-            "unpinned",
-        ],
-    );
-    assert!([Some(0), Some(4)].contains(&measured.status.code()), "{}", complaint(&measured));
-    let result: serde_json::Value = serde_json::from_slice(&measured.stdout).unwrap();
+    let words = "pick --need epoll,count --gap 100us --blocks 2 --json --anyway --placement unpinned";
+    let result = stage.run(words).ended_with_one_of(&[0, 4]).json();
     let configurations = result["plan"]["configurations"].as_array().unwrap();
-    let subjects: Vec<&str> =
-        configurations.iter().map(|configuration| configuration["subject"].as_str().unwrap()).collect();
-    assert!(
-        subjects.contains(&"pipe") && subjects.contains(&"null") && !subjects.contains(&"eventfd"),
-        "{subjects:?}"
-    );
+    let has = |subject| configurations.iter().any(|configuration| configuration["subject"] == subject);
+    assert_eq!(["pipe", "null", "eventfd"].map(has), [true, true, false], "{configurations:?}");
 }
 
 #[test]
 fn a_gate_passes_what_keeps_to_the_limit_and_fails_what_does_not() {
     let stage = Stage::new();
-    let file = stage.path().join("gate.json");
-    let file = file.to_str().unwrap();
-    let gate =
-        ["gate", "--gap", "200us", "--time", "400ms", "--blocks", "4", "--placement", "unpinned", "--anyway"];
-    let output =
-        run(&stage, &[&gate[..], &["--max", "1ns", "--percentile", "p90", "--details", "-o", file]].concat());
-    let said = text(&output);
-    assert_eq!(output.status.code(), Some(3), "no wake takes a nanosecond: {said}{}", complaint(&output));
+    let file = stage.file("gate.json");
+    let gate = "gate --gap 200us --time 400ms --blocks 4 --placement unpinned --anyway --details";
+    // No wake takes a nanosecond.
+    let said = stage.run(&format!("{gate} --max 1ns --percentile p90 -o {file}")).ended(3).out;
     assert!(verdict(&said).starts_with("FAIL p90 "), "{said}");
     assert!(said.contains("The longest wake-up") && said.contains("Again: doorbell gate"), "{said}");
-    let stored: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
-    let attempts =
-        stored["records"].as_array().unwrap().iter().map(|record| record["attempts"].as_u64().unwrap());
-    assert_eq!(attempts.max(), Some(1), "nothing is done over");
+    let mut result = read::read(Path::new(&file)).unwrap();
+    assert!(result.records.iter().all(|record| record.attempts == 1), "nothing is done over");
     // How many wakes a busy machine has, and how much alike, is its
     // affair: from here on they are 4000, one like another.
-    let mut result = read::read(Path::new(file)).unwrap();
     result.records.iter_mut().for_each(|record| {
         let mut wakes = Histogram::new();
         (0..1000).for_each(|wake| wakes.record(4_000_000 + wake * 1000));
@@ -216,7 +140,10 @@ fn a_gate_passes_what_keeps_to_the_limit_and_fails_what_does_not() {
         (record.outcome, record.attempts, record.tally.lost, record.tally.late) = (Outcome::Done, 1, 0, 0);
         record.warnings.clear();
     });
-    fs::write(file, to_json(&result)).unwrap();
+    let judged = |result: &ResultFile, max: &str, percentile: &str| {
+        fs::write(&file, to_json(result)).unwrap();
+        stage.run(&format!("gate --max {max} --percentile {percentile} --from {file}"))
+    };
     for (max, percentile, status, begins) in [
         ("10h", "p90", 0, "PASS p90 "),
         ("10h", "max", 0, "PASS max "),
@@ -227,92 +154,77 @@ fn a_gate_passes_what_keeps_to_the_limit_and_fails_what_does_not() {
         ("10us", "p99.9", 4, "INCONCLUSIVE "),
         ("10h", "p99.999", 4, "INCONCLUSIVE "),
     ] {
-        let output = run(&stage, &["gate", "--max", max, "--percentile", percentile, "--from", file]);
-        let said = text(&output);
-        assert_eq!(output.status.code(), Some(status), "{max} {percentile}: {said}{}", complaint(&output));
+        let said = judged(&result, max, percentile).ended(status).out;
         assert!(said.starts_with(begins), "{max} {percentile}: {said}");
-        assert_eq!(
-            said.starts_with("FAIL") && said.contains("; 4 of "),
-            (max, status) == ("10us", 3),
-            "{said}"
-        );
+        let counted = said.starts_with("FAIL") && said.contains("; 4 of ");
+        assert_eq!(counted, (max, status) == ("10us", 3), "{said}");
     }
     result.partial = true;
-    fs::write(file, to_json(&result)).unwrap();
-    let cut = run(&stage, &["gate", "--max", "10h", "--percentile", "p90", "--from", file]);
-    assert_eq!(cut.status.code(), Some(4), "{}", text(&cut));
+    judged(&result, "10h", "p90").ended(4);
+}
+
+/// Writes the result in `from` to `to`, as a calm machine would have measured round trips of so
+/// many nanoseconds.
+fn of_round_trips(from: &str, to: &str, level_ns: u64) {
+    let mut result = read::read(Path::new(from)).unwrap();
+    result.primitives.clear();
+    for record in &mut result.records {
+        record.warnings.clear();
+        record.outcome = Outcome::Done;
+        if let Some(series) = record.series.get_mut(&Quantity::RoundTrip) {
+            let mut histogram = Histogram::new();
+            histogram.record_many((level_ns + u64::from(record.block)) * 1000, series.count);
+            *series = Series::from(&histogram);
+        }
+    }
+    fs::write(to, to_json(&result)).unwrap();
 }
 
 #[test]
 fn a_check_repeats_the_baselines_own_plan_and_ends_by_its_conditions() {
     let stage = Stage::new();
-    let path = |name: &str| stage.path().join(name).to_str().unwrap().to_owned();
-    let (baseline, again) = (path("baseline.json"), path("again.json"));
+    let [baseline, again, slower] = ["baseline", "again", "slower"].map(|name| stage.file(name));
     let ping =
-        ["ping", "eventfd", "--gap", "0", "--contexts", "threads", "--count", "100", "--blocks", "6", "-q"];
-    let made =
-        run(&stage, &[&ping[..], &["--placement", "unpinned", "--name", "main", "-o", &baseline]].concat());
-    assert!(made.status.success(), "{}", complaint(&made));
-    let check = |conditions: &[&str], more: &[&str]| {
-        let mut args = vec!["check", "--baseline", baseline.as_str()];
-        conditions.iter().for_each(|condition| args.extend(["--fail-if", condition]));
-        run(&stage, &[&args[..], more].concat())
-    };
-    let output = check(&["eventfd:p50>1ns"], &["--anyway", "-o", &again]);
-    assert_eq!(output.status.code(), Some(3), "{}{}", text(&output), complaint(&output));
-    assert!(verdict(&text(&output)).starts_with("Worse than main ("), "{}", text(&output));
-    let plan = |file: &str| -> serde_json::Value {
-        let mut plan: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
-        plan["plan"]["seed"] = 0.into();
-        plan["plan"].take()
+        "ping eventfd --alone --gap 0 --contexts threads --count 200 --blocks 6 -q --placement unpinned";
+    stage.run(&format!("{ping} --name main -o {baseline}")).ended(0);
+    let check = |words: &str| stage.run(&format!("check --baseline {baseline} {words}"));
+    let said = check(&format!("--fail-if eventfd:p50>1ns --anyway -o {again}")).ended(3).out;
+    assert!(verdict(&said).starts_with("Worse than main ("), "{said}");
+    let plan = |file: &str| {
+        let mut plan = json_of(file)["plan"].take();
+        plan["seed"] = 0.into();
+        plan
     };
     let mut repeated = plan(&again);
     let asked = repeated.as_object_mut().unwrap().remove("question").expect("a check says what it asked");
     assert_eq!(asked["baseline"]["name"], "main");
     assert_eq!(plan(&baseline), repeated);
-    let mut calm = read::read(Path::new(&again)).unwrap();
-    for record in &mut calm.records {
-        record.warnings.clear();
-        record.outcome = Outcome::Done;
-    }
-    fs::write(&again, to_json(&calm)).unwrap();
-    let kept = check(&["max>10h", "lost>0"], &["--from", &again]);
-    assert_eq!(kept.status.code(), Some(0), "{}", text(&kept));
-    assert!(text(&kept).starts_with("Not worse than main ("), "{}", text(&kept));
+    of_round_trips(&again, &again, 10_000);
+    let kept = check(&format!("--fail-if max>10h --fail-if lost>0 --from {again}")).ended(0).out;
+    assert!(kept.starts_with("Not worse than main ("), "{kept}");
     // A copy that takes three times as long, with nothing else to blame.
-    let slower = path("slower.json");
-    for (level, file) in [(10_000, &baseline), (30_000, &slower)] {
-        let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&baseline).unwrap()).unwrap();
-        document["primitives"] = serde_json::json!([]);
-        for record in document["records"].as_array_mut().unwrap() {
-            record["warnings"] = serde_json::json!([]);
-            record["outcome"] = serde_json::json!({"kind": "done"});
-            let time = level + record["block"].as_u64().unwrap();
-            if let Some(series) = record["series"].get_mut("round-trip") {
-                let mut histogram = Histogram::new();
-                histogram.record_many(time * 1000, series["count"].as_u64().unwrap());
-                *series = serde_json::to_value(Series::from(&histogram)).unwrap();
-            }
+    of_round_trips(&baseline, &slower, 30_000);
+    of_round_trips(&baseline, &baseline, 10_000);
+    check(&format!("--fail-if p99>+5% --from {slower}")).ended(3);
+    check(&format!("--fail-if p99>+250% --from {slower}")).ended(0);
+    // A comparison finds the same, once for each placement.
+    for (candidate, status, ratio) in [(&baseline, 0, 1.0), (&slower, 3, 3.0)] {
+        let told = stage.run(&format!("compare {baseline} {candidate} --json")).ended(status).json();
+        let found = told["verdict"]["findings"].as_array().unwrap();
+        assert!(!found.is_empty(), "{told}");
+        for placement in found {
+            let [low, high] = [0, 1].map(|end| placement["interval"][end].as_f64().unwrap() / ratio);
+            assert!(low > 0.97 && high < 1.03, "{told}");
         }
-        fs::write(file, document.to_string()).unwrap();
     }
-    let worse = check(&["p99>+5%"], &["--from", &slower]);
-    assert_eq!(worse.status.code(), Some(3), "{}", text(&worse));
-    let allowed = check(&["p99>+250%"], &["--from", &slower]);
-    assert_eq!(allowed.status.code(), Some(0), "{}", text(&allowed));
 }
 
 /// Of one run nobody knows what differs from run to run; five show it.
 #[test]
 fn five_runs_of_a_baseline_show_what_a_check_may_call_worse() {
     let stage = Stage::new();
-    let path = |name: &str| stage.path().join(name).to_str().unwrap().to_owned();
-    let measured = path("measured.json");
-    let ping = "ping futex eventfd pipe --gap 0 --placement same-core --time 30ms --blocks 10 -q -o";
-    let ping: Vec<&str> = ping.split(' ').chain([measured.as_str()]).collect();
-    let made = run(&stage, &ping);
-    assert!(made.status.success(), "{}", complaint(&made));
-    let result = read::read(Path::new(&measured)).unwrap();
+    let ping = "ping futex eventfd pipe --gap 0 --placement same-core --time 30ms --blocks 10 -q -o -";
+    let result = stage.run(ping).ended(0).result();
     // A run of its own time, in which eventfd takes so many times as long, and nothing else differs.
     let plant = |number: u64, eventfd: f64| {
         let mut run = result.clone();
@@ -326,7 +238,7 @@ fn five_runs_of_a_baseline_show_what_a_check_may_call_worse() {
                 slice.middle_ns = 4000.0 * factor * (1.0 + 0.001 * f64::from(slice.turn % 5));
             }
         }
-        let file = path(&format!("{number}.json"));
+        let file = stage.file(&format!("{number}.json"));
         fs::write(&file, to_json(&run)).unwrap();
         file
     };
@@ -335,33 +247,26 @@ fn five_runs_of_a_baseline_show_what_a_check_may_call_worse() {
     let alike: Vec<String> = (5..10).map(|number| plant(number, 1.0)).collect();
     let slower = plant(10, 1.1);
     let check = |baselines: &[String]| {
-        let named = baselines.iter().flat_map(|file| ["--baseline", file]);
-        run(&stage, &["check"].into_iter().chain(named).chain(["--from", &slower]).collect::<Vec<_>>())
+        stage.run(&format!("check --baseline {} --from {slower}", baselines.join(" --baseline ")))
     };
-    let worse = check(&alike);
-    assert_eq!(worse.status.code(), Some(3), "{}{}", text(&worse), complaint(&worse));
+    let worse = check(&alike).ended(3).out;
     let said = format!("Worse than {} and 4 more runs: ", alike[0]);
-    assert!(verdict(&text(&worse)).starts_with(&said), "{}", text(&worse));
-    assert_eq!(check(&alike[..1]).status.code(), Some(3), "against one of them");
-    let open = check(&differs);
-    assert_eq!(open.status.code(), Some(4), "{}{}", text(&open), complaint(&open));
-    let twice = check(&[&alike[..1], &alike[..1]].concat());
-    assert_eq!(twice.status.code(), Some(2), "{}", complaint(&twice));
-    assert!(complaint(&twice).contains("was named before"), "{}", complaint(&twice));
+    assert!(verdict(&worse).starts_with(&said), "{worse}");
+    check(&alike[..1]).ended(3);
+    check(&differs).ended(4);
+    let twice = check(&[&alike[..1], &alike[..1]].concat()).ended(2).err;
+    assert!(twice.contains("was named before"), "{twice}");
 }
 
 /// What is kept under one name are runs of one plan, and another plan begins anew.
 #[test]
 fn a_baseline_that_is_saved_again_has_one_run_more_and_a_check_is_held_against_all() {
     let stage = Stage::new();
-    let file = stage.path().join("run.json").to_str().unwrap().to_owned();
-    let ping = |subjects: &str, more: &[&str]| {
-        let ping = format!("ping {subjects} --gap 0 --count 20 --blocks 2 -o {file}");
-        let made = run(&stage, &ping.split(' ').chain(more.iter().copied()).collect::<Vec<_>>());
-        assert!(made.status.success(), "{}", complaint(&made));
-        complaint(&made)
+    let file = stage.file("run.json");
+    let ping = |words: &str| {
+        stage.run(&format!("ping --gap 0 --count 20 --blocks 2 -o {file} {words}")).ended(0).err
     };
-    let save = |subjects: &str| ping(subjects, &["--save-baseline", "main"]);
+    let save = |subjects: &str| ping(&format!("{subjects} --save-baseline main"));
     assert!(save("futex pipe").contains("kept as baseline main\n"));
     assert!(save("futex pipe").contains("kept as baseline main, which has 2 runs\n"));
     let earlier = stage.path().join("doorbell/baselines/earlier/main");
@@ -373,9 +278,9 @@ fn a_baseline_that_is_saved_again_has_one_run_more_and_a_check_is_held_against_a
     }
     assert!(save("futex pipe").contains("kept as baseline main, which has 12 runs\n"));
     assert!(first.exists(), "the oldest go");
-    ping("futex pipe", &[]);
-    let checked = run(&stage, &["check", "--baseline", "main", "--from", &file, "--fail-if", "lost>0"]);
-    assert!(text(&checked).contains("main and 11 more runs"), "{}{}", text(&checked), complaint(&checked));
+    ping("futex pipe");
+    let checked = stage.run(&format!("check --baseline main --from {file} --fail-if lost>0"));
+    assert!(checked.out.contains("main and 11 more runs"), "{}", checked.all());
     assert!(save("futex eventfd").contains("kept as baseline main\n"));
     assert_eq!(fs::read_dir(&earlier).unwrap().count(), 0);
     assert!(save("futex eventfd").contains("main, which has 2 runs\n"));
@@ -389,78 +294,47 @@ fn a_baseline_that_is_saved_again_has_one_run_more_and_a_check_is_held_against_a
 #[test]
 fn a_check_repeats_nothing_that_transfers_blocks_whatever_the_file_says() {
     let stage = Stage::new();
-    let path = |name: &str| stage.path().join(name).to_str().unwrap().to_owned();
-    let (victim, baseline) = (path("victim"), path("baseline.json"));
+    let [victim, baseline] = ["victim", "baseline.json"].map(|name| stage.file(name));
     fs::write(&victim, "precious").unwrap();
-    let made = run(
-        &stage,
-        &[
-            "ping", "null", "--gap", "0", "--count", "10", "--blocks", "1", "-q", "--name", "main", "-o",
-            &baseline,
-        ],
-    );
-    assert!(made.status.success(), "{}", complaint(&made));
-    let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&baseline).unwrap()).unwrap();
+    let mut document = json_of(&data("ping"));
     for configuration in document["plan"]["configurations"].as_array_mut().unwrap() {
         configuration["subject"] = "sync".into();
         configuration["target"] =
             serde_json::json!({ "kind": "device", "path": victim, "consent": "victim", "passes": 1 });
     }
     fs::write(&baseline, document.to_string()).unwrap();
-    let output = run(&stage, &["check", "--baseline", &baseline, "--fail-if", "p50>+5%", "--anyway"]);
-    assert_eq!(output.status.code(), Some(2), "{}{}", text(&output), complaint(&output));
-    assert!(complaint(&output).contains("repeats nothing that writes"), "{}", complaint(&output));
+    let said = stage.run(&format!("check --baseline {baseline} --fail-if p50>+5% --anyway")).ended(2);
+    assert!(said.err.contains("repeats nothing that writes"), "{}", said.err);
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
 }
 
 #[test]
 fn a_plan_file_makes_the_run_that_its_flags_make() {
     let stage = Stage::new();
-    let file = stage.path().join("plan.toml");
-    let file = file.to_str().unwrap();
-    let flags = [
-        "ping",
-        "futex",
-        "pipe",
-        "--gap",
-        "0,10us",
-        "--wait",
-        "block,spin",
-        "--time",
-        "3ms",
-        "--blocks",
-        "2",
-        "--seed",
-        "9",
-        "--load",
-        "sqrt:2:pinned",
-        "--placement",
-        "unpinned",
-    ];
-    let saved = run(&stage, &[&flags[..], &["--save-plan", file]].concat());
-    assert!(saved.status.success() && saved.stdout.is_empty(), "{}", complaint(&saved));
-    let typed = run(&stage, &[&flags[..], &["--dry-run"]].concat());
-    let read = run(&stage, &["ping", "--plan", file, "--dry-run"]);
-    assert!(read.status.success(), "{}", complaint(&read));
-    assert_eq!(text(&typed), text(&read));
-    let more = run(&stage, &["ping", "--plan", file, "--blocks", "7", "--dry-run"]);
-    let plan: serde_json::Value = serde_json::from_slice(&more.stdout).unwrap();
-    assert_eq!(plan["blocks"], 7, "what is typed counts more");
-    let result = run(&stage, &["ping", "--plan", file, "--load", "idle", "--json"]);
-    let stored: serde_json::Value = serde_json::from_slice(&result.stdout).unwrap();
-    assert_eq!(stored["plan"]["seed"], 9, "{}", complaint(&result));
+    let file = stage.file("plan.toml");
+    let flags = "ping futex pipe --gap 0,10us --wait block,spin --time 3ms --blocks 2 --seed 9 \
+        --load sqrt:2:pinned --placement unpinned";
+    assert_eq!(stage.run(&format!("{flags} --save-plan {file}")).ended(0).out, "");
+    let typed = stage.run(&format!("{flags} --dry-run"));
+    let planned = |more: &str| stage.run(&format!("ping --plan {file} {more}")).ended(0);
+    assert_eq!(typed.out, planned("--dry-run").out);
+    assert_eq!(planned("--blocks 7 --dry-run").json()["blocks"], 7, "what is typed counts more");
+    assert_eq!(planned("--load idle --json").json()["plan"]["seed"], 9);
 }
 
 #[test]
 fn a_wrong_plan_file_is_told_with_its_line() {
     let stage = Stage::new();
-    let file = stage.path().join("plan.toml");
-    let name = file.to_str().unwrap();
+    let file = stage.file("plan.toml");
     let of = |lines: &str| {
         format!(
             "experiment = 'ping'\n{lines}[[configurations]]\nsubject = 'futex'\npattern = {{ kind = 'ping-pong', gap_ns = 0 }}\n\
              until = {{ count = 5 }}\n"
         )
+    };
+    let refused = |words: &str, told: &str| {
+        let said = stage.run(words).ended(2).err;
+        assert!(said.contains(told), "{words}: {said}");
     };
     for (verb, content, told) in [
         ("ping", of("blcoks = 3\n"), ", line 2: a plan has nothing called 'blcoks'; did you mean 'blocks'?"),
@@ -469,60 +343,42 @@ fn a_wrong_plan_file_is_told_with_its_line() {
         ("survey", "blocks = \n".to_owned(), ", line 1: "),
     ] {
         fs::write(&file, &content).unwrap();
-        let output = run(&stage, &[verb, "--plan", name]);
-        assert_eq!(output.status.code(), Some(2), "{content}: {}", complaint(&output));
-        assert!(complaint(&output).contains(told), "{content}: {}", complaint(&output));
+        refused(&format!("{verb} --plan {file}"), told);
     }
     fs::write(&file, of("")).unwrap();
-    for (flag, args) in [
-        ("--gap", &["ping", "--gap", "1ms"][..]),
-        ("--file", &["io", "--file", name]),
-        ("--baseline", &["check", "--baseline", name]),
-    ] {
-        let beside = run(&stage, &[args, &["--plan", name]].concat());
-        assert_eq!(beside.status.code(), Some(2));
-        assert!(
-            complaint(&beside).contains(&format!("{flag} stands beside --plan")),
-            "{}",
-            complaint(&beside)
-        );
+    for (verb, flag, value) in
+        [("ping", "--gap", "1ms"), ("io", "--file", &file), ("check", "--baseline", &file)]
+    {
+        refused(&format!("{verb} {flag} {value} --plan {file}"), &format!("{flag} stands beside --plan"));
     }
-    let none = run(&stage, &["ping", "--plan", "/nowhere.toml"]);
-    assert_eq!(none.status.code(), Some(2));
-    assert!(complaint(&none).contains("cannot read the plan file /nowhere.toml"), "{}", complaint(&none));
+    refused("ping --plan /nowhere.toml", "cannot read the plan file /nowhere.toml");
 }
 
 #[test]
 fn what_makes_no_sense_is_refused_with_what_would() {
     let stage = Stage::new();
-    let survey = data("survey");
-    let ping = data("ping");
-    for (args, told) in [
-        (&["pick", "--need", "epol"][..], "did you mean 'epoll'?"),
-        (&["pick", "--pattern", "1toN", "--gap", "1ms"], "is a fan-out"),
-        (&["spin", "spin"], "nothing to spin before"),
-        (&["spin", "--gap", "1ms..1us"], "runs backwards"),
-        (&["spin", "--gap", "0"], "nothing to wait for"),
-        (&["spin", "--gap", "0", "--placement", "same-core"], "nothing to wait for"),
-        (&["spin", "--placement", "same-core"], "on one core"),
-        (&["spin", "--worth", "much"], "is no ratio"),
-        (&["spin", "futex-private"], "--contexts"),
-        (&["gate"], "--max <TIME>"),
-        (&["gate", "--max", "20us", "--percentile", "100"], "is no percentile"),
-        (&["gate", "--max", "20us", "--confidence", "100%"], "is not from 50%"),
-        (&["gate", "--max", "20us", "--time", "1ms"], "is too short"),
-        (&["check", "--baseline", &ping, "--fail-if", "p99>5%"], "p99>+5%"),
-        (
-            &["check", "--baseline", &ping, "--fail-if", "futx:p99>+5%"],
-            "the baseline has nothing called 'futx'",
-        ),
-        (&["check", "--baseline", &ping, "--load", "full"], "the load is the baseline's"),
-        (&["check", "--baseline", "-", "--from", "-"], "read only once"),
+    for (words, told) in [
+        ("pick --need epol", "did you mean 'epoll'?"),
+        ("pick --pattern 1toN --gap 1ms", "is a fan-out"),
+        ("spin spin", "nothing to spin before"),
+        ("spin --gap 1ms..1us", "runs backwards"),
+        ("spin --gap 0", "nothing to wait for"),
+        ("spin --gap 0 --placement same-core", "nothing to wait for"),
+        ("spin --placement same-core", "on one core"),
+        ("spin --worth much", "is no ratio"),
+        ("spin futex-private", "--contexts"),
+        ("gate", "--max <TIME>"),
+        ("gate --max 20us --percentile 100", "is no percentile"),
+        ("gate --max 20us --confidence 100%", "is not from 50%"),
+        ("gate --max 20us --time 1ms", "is too short"),
+        ("check --baseline PING --fail-if p99>5%", "p99>+5%"),
+        ("check --baseline PING --fail-if futx:p99>+5%", "the baseline has nothing called 'futx'"),
+        ("check --baseline PING --load full", "the load is the baseline's"),
+        ("check --baseline - --from -", "read only once"),
     ] {
-        let output = run(&stage, args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", complaint(&output));
-        assert!(complaint(&output).contains(told), "{args:?}: {}", complaint(&output));
+        let said = stage.run(&words.replace("PING", &data("ping"))).ended(2).err;
+        assert!(said.contains(told), "{words}: {said}");
     }
-    let other = run(&stage, &["spin", "--from", &survey]);
-    assert!([Some(0), Some(4)].contains(&other.status.code()), "a survey has gaps, with few ways to wait");
+    // A survey has gaps, with few ways to wait.
+    stage.run(&format!("spin --from {}", data("survey"))).ended_with_one_of(&[0, 4]);
 }

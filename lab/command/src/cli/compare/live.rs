@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::super::common::{Exit, Terminal};
 use super::super::out::{self, aside};
 use super::super::signals;
-use super::super::usage::Usage;
+use super::super::usage::refuse;
 use super::{Args, doubts};
 use doorbell_harness::environment::{Watch, interference};
 use doorbell_harness::in_turn::{Token, VARIABLE};
@@ -139,7 +139,7 @@ type Both = [Option<ResultFile>; 2];
 /// Both commands in turn, until every difference is decided or the time is over.
 pub(super) fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let [candidate] = &args.candidates[..] else {
-        return Err(Usage("--live takes two commands and the arguments of both behind --".to_owned()).into());
+        return refuse("--live takes two commands and the arguments of both behind --");
     };
     let commands = [&args.baseline, candidate].map(|command| command.to_string_lossy().into_owned());
     let live = Live { args, terminal, commands, interrupted: signals::listen()? };

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::super::common::Exit;
 use super::super::out;
-use super::super::usage::Usage;
+use super::super::usage::refuse;
 use super::super::verdict::Form;
 use super::results::{each, files, judge, latest_begin};
 use doorbell_report::fleet::{standing, subsections, verdict};
@@ -73,10 +73,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
 /// are of one node. A node could else speak for another, and be heard last.
 fn of_its_node(file: &Path, result: &ResultFile, asked: &[String]) -> Result<(), String> {
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    // A pod's is called by its number, too.
-    let of_pod = stem.rsplit_once('.').filter(|(_, pod)| pod.bytes().all(|byte| byte.is_ascii_digit()));
-    let names = [Some(stem), of_pod.map(|(node, _)| node)];
-    let Some(node) = asked.iter().find(|node| names.contains(&Some(node))) else { return Ok(()) };
+    let Some(node) = asked.iter().find(|node| *node == stem) else { return Ok(()) };
     match &result.name {
         Some(name) if name != node => {
             Err(format!("it was saved as the result of {node}, and says that it is of {name}"))
@@ -94,7 +91,7 @@ pub(super) fn names(file: &Path) -> anyhow::Result<Vec<String>> {
     let text = doorbell_files::text(file, LONGEST_LIST).with_context(|| file.display().to_string())?;
     let names: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     if names.is_empty() {
-        return Err(Usage(format!("--nodes {}: no node is named there", file.display())).into());
+        return refuse(format!("--nodes {}: no node is named there", file.display()));
     }
     Ok(names)
 }

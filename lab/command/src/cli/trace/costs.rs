@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use crate::cli::common::{Terminal, carry_out};
 use crate::cli::kept::state_folder;
 use crate::cli::out::aside;
+use crate::cli::ping::Ping;
 use crate::cli::placements::two_nearest;
-use crate::experiment::ping::Ping;
 use doorbell_results::anatomy::program::MachineCosts;
 use doorbell_results::configuration::{Pattern, Placement};
 use doorbell_results::machine::Machine;
@@ -72,5 +72,5 @@ fn plan(needed: &[&str], machine: &Machine) -> Plan {
         blocks: Some(BLOCKS),
         ..Ping::default()
     };
-    Plan { experiment: "tune".to_owned(), ..ping.plan() }
+    ping.plan("tune")
 }

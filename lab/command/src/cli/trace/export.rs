@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::common::Exit;
 use crate::cli::kept;
 use crate::cli::out;
-use crate::cli::usage::Usage;
+use crate::cli::usage::refuse;
 use doorbell_report::wake_export;
 use doorbell_results::record::read;
 use doorbell_verdict::what_if::program;
@@ -42,12 +42,12 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let Some(program) = program(&result) else {
         let message = "it is the result of no recorded program: `doorbell trace` makes one, and \
             `doorbell export` is for the others";
-        return Err(Usage(message.to_owned()).into());
+        return refuse(message);
     };
     if let (Format::Chrome, Some(_)) = (args.format, program.lasted_ns) {
         let message = "it was recorded in slices, which is no timeline; `folded` can be had, or a \
             recording without --duty";
-        return Err(Usage(message.to_owned()).into());
+        return refuse(message);
     }
     let output = args.output.as_deref().unwrap_or(Path::new("-"));
     out::put(output, |out| match args.format {

@@ -16,7 +16,8 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::outside::Outside;
 use super::starter::Starter;
-use super::{file, name, recorded_as};
+use super::{name, recorded_as};
+use crate::cli::common::ended_now;
 use crate::cli::out::aside;
 use crate::cli::usage::Usage;
 use doorbell_harness::trace::program::Recorder;
@@ -153,7 +154,7 @@ pub fn runs(
         question: Some(Question::Verify(question)),
         ..Plan::new("trace-verify", both.to_vec(), args.blocks, 0)
     };
-    Ok(file(None, machine, begun, plan, records, partial))
+    Ok(ResultFile { partial, ..ended_now(plan, machine, begun, records) })
 }
 
 /// One run.

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::outside::NotMade;
-use super::{costs, run_args, verify};
-use crate::cli::common::{Exit, Terminal, machine_here};
+use super::{costs, verify};
+use crate::cli::common::{Delivery, Exit, Terminal, machine_here};
 use crate::cli::kept;
 use crate::cli::out::{self, aside};
 use crate::cli::signals;
-use crate::cli::usage::Usage;
+use crate::cli::usage::refuse;
 use doorbell_harness::trace::program::RecordError;
 use doorbell_report::judgement::answer;
 use doorbell_report::result_text::{Detail, judged};
@@ -133,7 +133,7 @@ fn tried(
     if !alike(&machine, &result.machine) {
         let message = "it was recorded on another machine, and what comes here says nothing of \
             what was predicted for that one";
-        return Err(Usage(message.to_owned()).into());
+        return refuse(message);
     }
     let question = Verify {
         letter: Edge::letter(place),
@@ -148,7 +148,8 @@ fn tried(
         aside!("doorbell: {}", told.first().map_or("", |told| &told.title));
         return Ok(Exit::Unfit);
     }
-    let flags = run_args(&args.verify.output, args.verify.json);
+    let (output, json) = (args.verify.output.clone(), args.verify.json);
+    let flags = Delivery { output, json, ..Delivery::default() };
     flags.writable()?;
     let stop = signals::listen()?;
     let stop = || stop.load(std::sync::atomic::Ordering::Relaxed);
@@ -196,7 +197,7 @@ fn known(
     if !alike(&machine, &result.machine) {
         let message = "it was recorded on another machine: say what a wake-up costs there, with \
             `--costs FILE` and a result of `doorbell pairs` of that machine";
-        return Err(Usage(message.to_owned()).into());
+        return refuse(message);
     }
     if let Some(costs) = costs::kept(&machine).filter(has) {
         return Ok(Ok(costs));

@@ -41,10 +41,6 @@ fn examined(name: &str) -> Machine {
     machine
 }
 
-fn severity(machine: &Machine, name: &str) -> Severity {
-    examine(machine).into_iter().find(|finding| finding.name == name).unwrap().severity
-}
-
 #[test]
 fn the_whole_report_of_each_recorded_machine() {
     let style = Style { width: 110, unicode: true, ..Style::PLAIN };
@@ -69,53 +65,38 @@ fn whatever_is_not_ok_has_an_effect_a_cure_and_a_source() {
 }
 
 #[test]
-fn a_clock_with_a_grid_of_a_microsecond_is_unfit() {
-    let mut machine = examined("micro-vm");
-    machine.clock_quality.as_mut().unwrap().grid_ps = 1_000_000;
-    assert_eq!(severity(&machine, "tsc"), Severity::Unfit);
-    assert_eq!(worst(&examine(&machine)), Severity::Unfit);
-}
-
-#[test]
-fn a_clock_that_steps_by_more_than_16_ns_is_used_and_said() {
-    let mut machine = examined("micro-vm");
-    machine.clock.source = Source::Cntvct;
-    for (grid_ps, expected) in [
-        (10_015, Severity::Ok),
-        (16_000, Severity::Note),
-        (41_667, Severity::Note),
-        (100_000, Severity::Warn),
-    ] {
-        machine.clock_quality.as_mut().unwrap().grid_ps = grid_ps;
-        assert_eq!(severity(&machine, "tsc"), expected, "{grid_ps} ps");
+fn what_is_wrong_with_a_machine_is_as_severe_as_it_is() {
+    use Severity::{Note, Ok, Unfit, Warn};
+    fn quality(machine: &mut Machine) -> &mut ClockQuality {
+        machine.clock_quality.as_mut().unwrap()
     }
-}
-
-#[test]
-fn counters_out_of_step_and_drift_are_warned_of() {
-    let mut machine = examined("micro-vm");
-    machine.clock_quality.as_mut().unwrap().skews[0].offset_ns = -900.0;
-    assert_eq!(severity(&machine, "tsc"), Severity::Warn);
-    let mut machine = examined("micro-vm");
-    machine.clock_quality.as_mut().unwrap().drift_ppm = Some(-2000.0);
-    assert_eq!(severity(&machine, "tsc"), Severity::Warn);
-}
-
-#[test]
-fn load_is_ok_then_a_warning_then_unfit() {
-    let mut machine = examined("micro-vm");
-    let severities = [0.1, 0.5, 1.9].map(|share| {
-        machine.load.as_mut().unwrap().foreign_share = Some(share);
-        severity(&machine, "load")
-    });
-    assert_eq!(severities, [Severity::Ok, Severity::Warn, Severity::Unfit]);
-}
-
-#[test]
-fn stolen_time_is_warned_of_from_one_per_cent() {
-    let mut machine = examined("micro-vm");
-    machine.steal_share_since_boot = Some(0.011);
-    assert_eq!(severity(&machine, "steal"), Severity::Warn);
+    type Case = (&'static str, &'static str, Severity, fn(&mut Machine));
+    let cases: [Case; 12] = [
+        ("a grid of a microsecond", "tsc", Unfit, |machine| quality(machine).grid_ps = 1_000_000),
+        ("counters out of step", "tsc", Warn, |machine| quality(machine).skews[0].offset_ns = -900.0),
+        ("drift", "tsc", Warn, |machine| quality(machine).drift_ppm = Some(-2000.0)),
+        ("little load", "load", Ok, |machine| machine.load.as_mut().unwrap().foreign_share = Some(0.1)),
+        ("load", "load", Warn, |machine| machine.load.as_mut().unwrap().foreign_share = Some(0.5)),
+        ("much load", "load", Unfit, |machine| machine.load.as_mut().unwrap().foreign_share = Some(1.9)),
+        ("stolen time", "steal", Warn, |machine| machine.steal_share_since_boot = Some(0.011)),
+        ("one CPU", "cpus", Warn, |machine| machine.topology.usable = "0".parse().unwrap()),
+        ("no CPU", "cpus", Unfit, |machine| machine.topology.usable = "".parse().unwrap()),
+        ("an emulator", "virtualisation", Warn, |machine| machine.virtualisation.emulated = true),
+        ("steps of 16 ns", "tsc", Note, |machine| {
+            (machine.clock.source, quality(machine).grid_ps) = (Source::Cntvct, 16_000);
+        }),
+        ("steps of 100 ns", "tsc", Warn, |machine| {
+            (machine.clock.source, quality(machine).grid_ps) = (Source::Cntvct, 100_000);
+        }),
+    ];
+    for (what, name, expected, change) in cases {
+        let mut machine = examined("micro-vm");
+        change(&mut machine);
+        let findings = examine(&machine);
+        let found = findings.iter().find(|finding| finding.name == name).unwrap().severity;
+        assert_eq!(found, expected, "{what}");
+        assert!(expected != Unfit || worst(&findings) == Unfit, "{what}");
+    }
 }
 
 /// One per cent of one CPU just now was held against the bound of all, however many there were.
@@ -127,18 +108,9 @@ fn time_stolen_just_now_is_held_against_all_cpus_that_were_looked_at() {
         let load = machine.load.as_mut().unwrap();
         (load.cpus, load.steal_share, load.share_resolution) =
             ("0-3".parse().unwrap(), Some(share), Some(0.0));
-        severity(&machine, "steal")
+        examine(&machine).into_iter().find(|finding| finding.name == "steal").unwrap().severity
     });
     assert_eq!(severities, [Severity::Note, Severity::Warn]);
-}
-
-#[test]
-fn one_cpu_can_be_measured_and_none_cannot() {
-    let mut machine = examined("micro-vm");
-    machine.topology.usable = "0".parse().unwrap();
-    assert_eq!(severity(&machine, "cpus"), Severity::Warn);
-    machine.topology.usable = "".parse().unwrap();
-    assert_eq!(severity(&machine, "cpus"), Severity::Unfit);
 }
 
 /// A guest's two CPUs, said to be two cores, were seen 10 ns apart at times and 110 ns at others.
@@ -168,12 +140,4 @@ fn cpus_nearer_than_two_cores_can_be_are_siblings_that_the_host_hides() {
     let shown = examined("two-socket-smt");
     let siblings = shown.topology.pair_for(Relation::SmtSibling).unwrap();
     assert!(!smt("two-socket-smt", siblings, 7.0).seen.contains("hidden"));
-}
-
-#[test]
-fn an_emulator_is_named_as_one() {
-    let mut machine = examined("micro-vm");
-    machine.virtualisation.hypervisor = Some("QEMU TCG".to_owned());
-    machine.virtualisation.emulated = true;
-    assert_eq!(severity(&machine, "virtualisation"), Severity::Warn);
 }

@@ -36,9 +36,14 @@ struct Command<A: clap::Args> {
     args: A,
 }
 
-fn planned<A: clap::Args + Experiment>(words: &str, machine: &Machine) -> Plan {
+/// The arguments of a verb as they are written, behind its name.
+pub(super) fn typed<A: clap::Args>(words: &str) -> A {
     let words = std::iter::once("verb").chain(words.split_whitespace());
-    Command::<A>::try_parse_from(words).unwrap().args.planned(machine).unwrap()
+    Command::<A>::try_parse_from(words).unwrap().args
+}
+
+fn planned<A: clap::Args + Experiment>(words: &str, machine: &Machine) -> Plan {
+    typed::<A>(words).planned(machine).unwrap()
 }
 
 /// Slower from one subject to the next, and with the distance.

@@ -3,15 +3,14 @@
 //! be used: the plans of runs, not the pairs alone.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use doorbell_lab::experiment::gate::ring;
-use doorbell_lab::experiment::pairs::Pairs;
+use doorbell_lab::cli::gate::ring;
+use doorbell_lab::cli::pairs;
 use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::machine::topology::Relation;
-use doorbell_subjects::mechanism::Contexts;
 
 use super::recorded::{NAMES, machine};
+use super::screens::typed;
 
 #[test]
 fn receivers_are_spread_over_usable_cpus_alone_whatever_their_number() {
@@ -78,17 +77,8 @@ fn a_gate_waits_on_every_usable_cpu_once_and_names_what_each_pair_shares() {
 fn a_short_run_over_pairs_keeps_one_of_every_relation_that_the_machine_has() {
     for name in NAMES {
         let topology = machine(name).topology;
-        let pairs = Pairs {
-            mechanisms: vec!["futex".to_owned()],
-            contexts: Contexts::Processes,
-            cpus: None,
-            both_ways: false,
-            gap_ns: 0,
-            budget: Duration::from_secs(1),
-            blocks: 1,
-            seed: 7,
-        };
-        let sample = pairs.plan(&topology);
+        let pairs: pairs::Args = typed("futex --budget 1s --blocks 1 --seed 7");
+        let sample = pairs.sample(&topology).unwrap();
         let all: Vec<u32> = topology.usable.iter().collect();
         let pairs = || all.iter().flat_map(|a| all.iter().filter(move |b| a < b).map(move |b| (*a, *b)));
         let there: BTreeSet<&str> = pairs().map(|(a, b)| topology.relation(a, b).name()).collect();

@@ -8,15 +8,13 @@ use doorbell_results::anatomy::program::{Engine, Threads};
 fn with_switches(test: impl FnOnce(&Stage)) {
     let _alone = crate::anatomy::ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let stage = Stage::new();
-    let output = as_nobody(&stage, &["trace", "--quiet", "--engine", "own", "--", "true"]);
-    match output.status.code() {
-        Some(0) => test(&stage),
-        status => {
-            doorbell_skipped::skip(complaint(&output).trim());
-            assert_eq!(status, Some(4), "{}", complaint(&output));
-            assert!(complaint(&output).contains("perf_event_paranoid"), "{}", complaint(&output));
-        }
+    let said = as_nobody(&stage, "trace --quiet --engine own -- true");
+    if said.status == Some(0) {
+        return test(&stage);
     }
+    doorbell_skipped::skip(said.err.trim());
+    let said = said.ended(4).err;
+    assert!(said.contains("perf_event_paranoid"), "{said}");
 }
 
 fn threads<'a>(program: &'a Program, name: &str) -> Option<&'a Threads> {
@@ -24,24 +22,24 @@ fn threads<'a>(program: &'a Program, name: &str) -> Option<&'a Threads> {
 }
 
 const NAPS: u64 = 50;
-const NAPPING: &str = "n=0; while [ $n -lt 50 ]; do sleep 0.001; n=$((n + 1)); done; exit 0";
 
 #[test]
 fn an_ordinary_user_records_when_processes_of_their_own_sleep_and_is_told_what_is_not_recorded() {
     with_switches(|stage| {
-        let file = stage.path().join("own.json");
-        let record = |more: &[&str]| {
-            let words = ["trace", "--quiet", "--engine", "own", "-o", file.to_str().unwrap()];
-            let words = [&words, more, &["--", "sh", "-c", NAPPING]].concat();
-            let output = as_nobody(stage, &words);
-            assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let result = read::read(&file).unwrap();
+        let file = stage.file("own.json");
+        let record = |more: &str| {
+            // Naps of a millisecond, one after the other.
+            let naps = format!("n=0; while [ $n -lt {NAPS} ]; do sleep 0.001; n=$((n + 1)); done; exit 0");
+            let script = stage.file("naps");
+            std::fs::write(&script, naps).unwrap();
+            let words = format!("trace --quiet --engine own -o {file} {more} -- sh {script}");
+            let text = as_nobody(stage, &words).ended(0).out;
+            let result = read::read(Path::new(&file)).unwrap();
             let anatomy = result.records[0].anatomy.clone().unwrap();
             assert_eq!(anatomy.counts.lost_events, 0, "a test program leaves few events");
             (anatomy.program.unwrap(), text)
         };
-        let (program, text) = record(&["--children"]);
+        let (program, text) = record("--children");
         let naps = threads(&program, "sleep").unwrap_or_else(|| panic!("{:#?}", program.threads));
         assert_eq!(naps.count, NAPS, "{:#?}", program.threads);
         // Time that is over before it is waited for needs no sleep.
@@ -52,29 +50,16 @@ fn an_ordinary_user_records_when_processes_of_their_own_sleep_and_is_told_what_i
         assert!(program.edges.iter().all(slept), "{:#?}", program.edges);
         assert!(text.starts_with("sh (--engine own): "), "{text}");
         assert!(text.contains("Not recorded: who wakes") && text.contains("CAP_BPF"), "{text}");
-        let (program, _) = record(&[]);
+        let (program, _) = record("");
         assert!(threads(&program, "sleep").is_none(), "children were not asked for: {:#?}", program.threads);
         assert!(threads(&program, "sh").is_some_and(|shell| shell.count == 1), "{:#?}", program.threads);
-        let file = file.to_str().unwrap();
-        for words in [
-            &["trace", "show", file, "--edge", "A"][..],
-            &[
-                "trace",
-                "whatif",
-                file,
-                "--edge",
-                "A",
-                "spin=1us",
-                "--hand-over",
-                "240ns",
-                "--sleep-cost",
-                "5us",
-            ],
-        ] {
-            let output = as_nobody(stage, words);
-            let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), complaint(&output));
+        let costs = "--hand-over 240ns --sleep-cost 5us";
+        for words in
+            [format!("trace show {file} --edge A"), format!("trace whatif {file} --edge A spin=1us {costs}")]
+        {
+            let said = as_nobody(stage, &words).ended(4).all();
             let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(output.status.code() == Some(4) && flat.contains("`--engine own` is not told"), "{said}");
+            assert!(flat.contains("`--engine own` is not told"), "{said}");
         }
     });
 }
@@ -89,17 +74,10 @@ fn switches_are_counted_as_the_kernel_counts_them_from_the_first_or_from_the_mid
             assert_eq!(recording.lost, 0, "a test program leaves few events");
             assert!(slept > 100 && all.abs_diff(slept) * 100 <= slept, "{kind}: {all} of {slept}");
         }
-        let folder = Stage::new();
-        let program = Played::start("for-ever", &folder.path().join("counts"));
-        let number = program.0.id().to_string();
+        let program = Played::start("for-ever");
         // A machine that stands still for all of one recording does so for none of the next.
         let seen = ["1s", "3s", "9s"].iter().any(|time| {
-            let stage = Stage::new();
-            let file = Recording::file(&stage);
-            let words = ["trace", "-q", "--engine", "own", "-p", &number, "--time", time, "-o"];
-            let output = stage.doorbell(&[&words[..], &[file.to_str().unwrap()]].concat()).output().unwrap();
-            assert!(output.status.success(), "{}", complaint(&output));
-            let recording = Recording::read(stage, Path::new("/nowhere"));
+            let recording = Recording::of(&program, &format!("--engine own --time {time}"));
             ["waiter", "waker"].iter().all(|name| recording.wakes(name, |_| true)[0] > 20)
         });
         assert!(seen, "both sleep thousands of times a second");
@@ -109,17 +87,13 @@ fn switches_are_counted_as_the_kernel_counts_them_from_the_first_or_from_the_mid
 #[test]
 fn what_the_kernel_does_not_tell_an_ordinary_user_is_refused_by_name() {
     with_switches(|stage| {
-        let words = ["trace", "--engine", "own", "--duty", "10%", "--", "true"];
-        let output = as_nobody(stage, &words);
-        assert_eq!(output.status.code(), Some(4), "{}", complaint(&output));
-        assert!(complaint(&output).contains("in slices records BPF alone"), "{}", complaint(&output));
+        let said = as_nobody(stage, "trace --engine own --duty 10% -- true").ended(4).err;
+        assert!(said.contains("in slices records BPF alone"), "{said}");
         if !rustix::process::geteuid().is_root() {
             doorbell_skipped::skip("only root has a process that another user may not look at");
             return;
         }
-        let others = std::process::id().to_string();
-        let output = as_nobody(stage, &["trace", "--engine", "own", "-p", &others]);
-        assert_eq!(output.status.code(), Some(4), "{}", complaint(&output));
-        assert!(complaint(&output).contains("perf_event_open"), "{}", complaint(&output));
+        let said = as_nobody(stage, &format!("trace --engine own -p {}", std::process::id())).ended(4).err;
+        assert!(said.contains("perf_event_open"), "{said}");
     });
 }

@@ -1,19 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a configuration measures, and what this machine lacks for it.
 
-use super::idle;
+use std::collections::BTreeMap;
+
 use doorbell_harness::family::{self, Family};
+use doorbell_harness::latency_limit::DEVICE;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::Machine;
 use doorbell_results::record::subject::Subject;
+use doorbell_results::record::{Environment, Outcome, Record, Tally};
 use doorbell_subjects::FAMILIES;
 
 /// What this machine lacks for `configuration`.
 pub(super) fn lacks(configuration: &Configuration, machine: &Machine) -> Option<String> {
-    if let Some(lack) = idle::lacks(configuration, machine) {
-        return Some(lack);
+    latency_limit(configuration, machine).or_else(|| family(configuration)?.lacks(configuration, machine))
+}
+
+/// Why a limit of latency cannot be held here; none where none is asked for.
+pub fn latency_limit(configuration: &Configuration, machine: &Machine) -> Option<String> {
+    configuration.latency_limit_us?;
+    match machine.permissions.dma_latency {
+        Some(true) => None,
+        Some(false) => {
+            Some(format!("{DEVICE} may not be written by this user: run as root, or chmod the device"))
+        }
+        None => Some(format!("there is no {DEVICE} here; in a container: docker run --device {DEVICE}")),
     }
-    family(configuration)?.lacks(configuration, machine)
 }
 
 /// The family that knows what `configuration` names.
@@ -25,6 +37,28 @@ pub(super) fn family(configuration: &Configuration) -> Option<&'static dyn Famil
 /// of the name, which its trial then says.
 pub fn subject(configuration: &Configuration) -> Subject {
     family(configuration).and_then(|family| family.subject(configuration)).unwrap_or_default()
+}
+
+/// A record of which nothing is known but how it ended.
+pub fn record(configuration: &Configuration, block: u32, outcome: Outcome) -> Record {
+    Record {
+        configuration: configuration.clone(),
+        subject: subject(configuration),
+        block,
+        attempts: 1,
+        outcome,
+        series: BTreeMap::new(),
+        figures: Vec::new(),
+        slices: Vec::new(),
+        fanout: None,
+        io: None,
+        tally: Tally::default(),
+        sides: Vec::new(),
+        load: None,
+        anatomy: None,
+        environment: Environment::default(),
+        warnings: Vec::new(),
+    }
 }
 
 #[cfg(test)]

@@ -7,10 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::bench;
-use super::in_turn::Partner;
-use super::pace::Pace;
-use super::subject::subject;
 use doorbell_harness::primitives;
 use doorbell_harness::run_dir::RunDir;
 use doorbell_report::progress::Progress;
@@ -20,12 +16,19 @@ use doorbell_results::record::result::{Primitives, SCHEMA_VERSION};
 use doorbell_results::record::{ResultFile, Warning, warning};
 use doorbell_subjects::transfer;
 use doorbell_verdict::decided::decided;
+use in_turn::Partner;
 use judge::{bounds, judge, lies_below};
+use pace::Pace;
 use readings::{Readings, primitive_cpus};
+use subject::subject;
 use trials::{Party, Trials, parties, with_bench};
 
+pub mod bench;
+mod in_turn;
 mod judge;
+mod pace;
 mod readings;
+pub mod subject;
 mod trials;
 
 /// What a run is told besides its plan.

@@ -2,16 +2,16 @@
 //! `doorbell io --net` as a plan: ways to wait for a message over loopback, by interrupt, by
 //! polling, and one layer up.
 
-use std::time::Duration;
-
-use super::ping::usual_window;
+use crate::cli::ping::usual_window;
+use crate::cli::usage::{Usage, refuse};
 use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until, WaitPolicy};
+use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::plan::Plan;
 use doorbell_subjects::mechanism;
 
 /// Time between events unless told otherwise: many times what any of
 /// the ways takes, so that every event is waited for.
-pub const GAP: Duration = Duration::from_millis(5);
+pub(super) const GAP: &str = "5ms";
 
 /// The harness itself, and sockets that sleep or are polled.
 const SOCKETS: [(&str, WaitPolicy); 7] = [
@@ -26,17 +26,17 @@ const SOCKETS: [(&str, WaitPolicy); 7] = [
 ];
 
 #[derive(Debug, Clone)]
-pub struct Net {
+pub(super) struct Net {
     /// Ways, by name; empty for all.
-    pub ways: Vec<String>,
+    pub(super) ways: Vec<String>,
     /// Time between events, nanoseconds.
-    pub gaps_ns: Vec<u64>,
+    pub(super) gaps_ns: Vec<u64>,
     /// Where server and client run.
-    pub placement: Placement,
+    pub(super) placement: Placement,
     /// When a trial ends; none gives each trial what its gap needs.
-    pub until: Option<Until>,
-    pub blocks: u32,
-    pub seed: u64,
+    pub(super) until: Option<Until>,
+    pub(super) blocks: u32,
+    pub(super) seed: u64,
 }
 
 /// The protocols above sockets, by name.
@@ -45,7 +45,7 @@ fn above_sockets() -> impl Iterator<Item = &'static str> {
 }
 
 /// Every way there is, by name.
-pub fn ways() -> Vec<&'static str> {
+fn ways() -> Vec<&'static str> {
     let mut names: Vec<&str> = SOCKETS.iter().map(|(name, _)| *name).collect();
     names.dedup();
     names.pop();
@@ -53,8 +53,23 @@ pub fn ways() -> Vec<&'static str> {
     names
 }
 
+/// The ways asked for, all if none is or the word `all` stands among them; an unknown one is
+/// refused.
+pub(super) fn known(asked: &[String]) -> Result<Vec<String>, Usage> {
+    let known = ways();
+    let all = asked.iter().any(|way| way == "all");
+    match asked.iter().find(|way| *way != "all" && !known.contains(&way.as_str())) {
+        Some(unknown) => refuse(format!(
+            "no way to wait for a message is called '{unknown}'{} (with --net: {})",
+            did_you_mean(nearest(unknown, known.iter().copied())),
+            known.join(", ")
+        )),
+        None => Ok(if all { Vec::new() } else { asked.to_vec() }),
+    }
+}
+
 impl Net {
-    pub fn plan(&self) -> Plan {
+    pub(super) fn plan(&self) -> Plan {
         let above = above_sockets().map(|name| (name, WaitPolicy::Block));
         let one_core = self.placement.cpus.is_some_and(|[first, second]| first == second);
         let mut configurations = Vec::new();

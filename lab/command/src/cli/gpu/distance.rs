@@ -5,7 +5,7 @@ use doorbell_results::machine::topology::Topology;
 
 /// How a CPU stands to the GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Distance {
+pub(super) enum Distance {
     /// Of the same NUMA node.
     Near,
     /// Of the node that is farthest from it.
@@ -14,7 +14,7 @@ pub enum Distance {
 
 /// Why there is no such CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoCpu {
+pub(super) enum NoCpu {
     #[error(
         "this machine has one NUMA node, or tells of none: no CPU is nearer to the GPU than \
          another; give --cpu a number"
@@ -32,7 +32,7 @@ pub enum NoCpu {
 }
 
 /// The first usable CPU of `topology` that stands so to a GPU at `node`.
-pub fn cpu_at(distance: Distance, node: Option<u32>, topology: &Topology) -> Result<u32, NoCpu> {
+pub(super) fn cpu_at(distance: Distance, node: Option<u32>, topology: &Topology) -> Result<u32, NoCpu> {
     let nodes = &topology.nodes;
     if nodes.len() < 2 {
         return Err(NoCpu::OneNode);

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::experiment::in_turn::Partner;
+use crate::run::in_turn::Partner;
 use doorbell_harness::primitives;
 use doorbell_results::machine::Machine;
 use doorbell_results::record::result::Primitives;

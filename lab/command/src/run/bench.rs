@@ -152,7 +152,7 @@ pub(super) fn slices(sides: &[SideReport]) -> Vec<Slice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::subject::subject;
+    use crate::run::subject::subject;
     use doorbell_results::configuration::Pattern;
     use doorbell_results::record::sample;
 

@@ -2,14 +2,13 @@
 //! What is measured together, and a record of each: in a trial of its
 //! own, or in turns between two sides.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::experiment::bench;
-use crate::experiment::in_turn::Partner;
-use crate::experiment::pace::Pace;
-use crate::experiment::subject::{family, lacks, subject};
+use crate::run::bench;
+use crate::run::in_turn::Partner;
+use crate::run::pace::Pace;
+use crate::run::subject::{family, lacks, record, subject};
 use doorbell_harness::environment::{Watch, interference};
 use doorbell_harness::in_turn::{self, Section};
 use doorbell_harness::launch::launch;
@@ -21,7 +20,7 @@ use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::record::result::Beside;
 use doorbell_results::record::subject::Contexts;
-use doorbell_results::record::{Environment, Outcome, Record, Tally};
+use doorbell_results::record::{Environment, Outcome, Record};
 
 /// What every trial of a run needs.
 pub(super) struct Trials<'run> {
@@ -376,27 +375,6 @@ fn failed_beside(subject: &str, outcome: Outcome) -> Outcome {
     }
 }
 
-fn record(configuration: &Configuration, block: u32, outcome: Outcome) -> Record {
-    Record {
-        configuration: configuration.clone(),
-        subject: subject(configuration),
-        block,
-        attempts: 1,
-        outcome,
-        series: BTreeMap::new(),
-        figures: Vec::new(),
-        slices: Vec::new(),
-        fanout: None,
-        io: None,
-        tally: Tally::default(),
-        sides: Vec::new(),
-        load: None,
-        anatomy: None,
-        environment: Environment::default(),
-        warnings: Vec::new(),
-    }
-}
-
 /// Puts both sides' reports into one record.
 fn gather(configuration: &Configuration, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> Record {
     let mut gathered = record(configuration, block, outcome);
@@ -418,7 +396,8 @@ fn gather(configuration: &Configuration, block: u32, sides: Vec<SideReport>, out
 mod tests {
     use super::*;
     use doorbell_results::configuration::Pattern;
-    use doorbell_results::record::{SideCounters, sample};
+    use doorbell_results::record::{SideCounters, Tally, sample};
+    use std::collections::BTreeMap;
 
     fn sides(sent: u64, seen: u64) -> Vec<SideReport> {
         let side = |tally| SideReport {
