@@ -209,8 +209,8 @@ pub fn varying<'a>(configurations: impl Iterator<Item = &'a Configuration> + Clo
     axes
 }
 
-/// Of configurations that differ in `varying`, and of which `values` says in how many ways on an axis:
-/// what tells those of one group apart, which is the subject if there are several, else what differs
+/// Of configurations that differ in `varying`, on each axis in as many ways as `values` says: what
+/// tells those of one group apart, which is the subject if there are several, else what differs
 /// most, and what those of one group have in common.
 pub fn groups(varying: &[Axis], values: impl Fn(Axis) -> usize) -> [Vec<Axis>; 2] {
     let apart = match values(Axis::Subject) > 1 {

@@ -154,7 +154,7 @@ fn tasks() -> ResultFile {
     })
 }
 
-/// What a tool prints stands beside what was counted; what hardly switched has no figure per switch;
+/// What a tool prints stands beside what was counted; what hardly switched has no time per switch;
 /// a working set is told with and without its writing.
 fn operations() -> ResultFile {
     let on_one_core = |subject, size| Configuration {
