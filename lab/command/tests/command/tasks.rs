@@ -192,9 +192,9 @@ fn family(stage: &Stage, number: usize) -> (i32, Vec<i32>) {
 }
 
 #[test]
-fn killing_the_driver_of_many_processes_leaves_none() {
+fn killing_the_driver_of_a_thousand_processes_leaves_none() {
     let stage = Stage::new();
-    let (child, driver, _) = crowd(&stage, 200);
+    let (child, driver, _) = crowd(&stage, 1000);
     kill_process(Pid::from_raw(driver).unwrap(), Signal::KILL).unwrap();
     let cause = failed(&stage, child);
     assert!(cause.contains("signal 9"), "{cause}");
