@@ -59,7 +59,7 @@ pub(super) fn figure(name: &str, value: f64, unit: &str, formula: impl Into<Stri
     Figure { name: name.to_owned(), value, unit: unit.to_owned(), formula: formula.into() }
 }
 
-/// The figure of a tool that calls each of its rounds, `unit`, so many switches, whatever the kernel made.
+/// The figure of a tool that calls each of its rounds, `unit`, so many switches, whatever there were.
 pub(super) fn assumed(record: &Record, name: &str, switches: u32, unit: &str) -> Option<Figure> {
     let (window, rounds) = window(record)?;
     let times = if switches > 1 { format!("{switches} × ") } else { String::new() };

@@ -43,7 +43,7 @@ impl MessageQueue {
     #[inline(always)]
     pub(super) fn send(&self, message: &[u8], priority: u32) -> Result<(), Fault> {
         let (from, length) = (message.as_ptr().cast(), message.len());
-        // SAFETY: `message` is readable for its length; the queue is open as long as this process lives.
+        // SAFETY: `message` is readable for its length; the queue is open until this process ends.
         retry_on_intr(|| result(unsafe { libc::mq_send(self.0, from, length, priority) }))
             .map(drop)
             .map_err(Fault::of("mq_send"))

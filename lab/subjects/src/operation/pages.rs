@@ -27,7 +27,7 @@ impl<T: Fn(*mut u8)> Bench for Pages<T> {
     }
 
     fn rewind(&mut self) -> Result<(), Fault> {
-        // SAFETY: the range is this mapping, to whose content no reference exists; pages of a file stay there.
+        // SAFETY: the range is this mapping, to whose content no reference exists.
         unsafe { madvise(self.base, self.length, Advice::LinuxDontNeed) }
             .map_err(|error| Fault::new("madvise(MADV_DONTNEED)", error))
     }
@@ -35,7 +35,7 @@ impl<T: Fn(*mut u8)> Bench for Pages<T> {
 
 impl<T> Drop for Pages<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing refers to it any more. A failure would only keep memory.
+        // SAFETY: the mapping is ours and nothing refers to it. A failure would only keep memory.
         let _ = unsafe { munmap(self.base, self.length) };
     }
 }

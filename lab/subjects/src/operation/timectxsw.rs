@@ -35,7 +35,7 @@ pub(super) const OPERATION: Operation = Operation {
     open: |site, _| {
         let word = site.word()?;
         word.store(LEADERS, Relaxed);
-        // The follower of the original sleeps on the value the leader stores, the leader on the follower's.
+        // In the original too each sleeps on the value that the other stores.
         exchange(move |role| {
             let [own, sleeps_on] =
                 if role.index() == 0 { [LEADERS, FOLLOWERS] } else { [FOLLOWERS, LEADERS] };

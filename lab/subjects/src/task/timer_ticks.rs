@@ -132,7 +132,7 @@ impl Drop for Timer {
 /// Creates the timer of this process and its handler; both stay until the process ends. The calling
 /// thread gets the ticks, so that they interrupt the run and not a thread that sleeps beside it.
 fn create() -> Result<(), SideError> {
-    // SAFETY: the handler only uses atomics and arms the timer, both of which a signal handler may do.
+    // SAFETY: the handler only uses atomics and arms the timer, which a signal handler may.
     unsafe { handle(libc::SIGALRM, tick, libc::SA_RESTART) }.map_err(Fault::of("sigaction"))?;
     let timer = ThreadTimer::new(libc::SIGALRM).map_err(Fault::of("timer_create"))?;
     TIMER.store(ManuallyDrop::new(timer).0, Relaxed);
