@@ -45,7 +45,8 @@ pub fn head(result: &ResultFile, style: &Style) -> String {
 pub fn primitives(result: &ResultFile) -> Option<Subsection> {
     let lines = PrimitiveLine::of(result);
     let scale = Scale::for_ps(lines.iter().map(PrimitiveLine::first_ps));
-    let medians: [(_, fn(&PrimitiveLine) -> f64); 5] = [
+    type Median = fn(&PrimitiveLine) -> f64;
+    let medians: [(_, Median); 5] = [
         (number("first p50"), |primitive| primitive.first_ps()),
         (number("last p50"), |primitive| primitive.last_ps()),
         (number("lowest p50").keep(3), |primitive| primitive.range_ps().0),
