@@ -2,21 +2,22 @@
 //! A comparison for the terminal: a ratio with its interval and a verdict for each configuration,
 //! then what was not compared.
 
-use super::answer::could_be;
+use super::answer::{could_be, provisional};
 use super::axis::{self, Axis};
 use super::columns::{Columns, dash};
 use super::style::{Role, Style};
 use super::table::{number, word};
 use super::unit::Scale;
-use crate::wording::{beside, counted, missed, standing};
+use crate::wording::{beside, counted, foreign, missed, standing};
 use doorbell_results::record::verdict::{self as record, Finding, Status};
-use doorbell_verdict::compare::{ComparedConfiguration, Comparison, Obstacle};
+use doorbell_verdict::compare::{ComparedConfiguration, Comparison, Doubt, Obstacle};
 use doorbell_verdict::ratio::{Ratio, Standing};
 
 /// The comparison of `candidate` with `baseline`, by the names of their files or runs.
 pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, style: &Style) -> String {
     let title = format!("{candidate} against {baseline}");
-    let mut out = style.paint(Role::Heading, &style.wrap(&conclusion(comparison), 0));
+    let mut out: String = doubts(comparison).iter().map(|doubt| style.wrap(doubt, 0)).collect();
+    out.push_str(&style.paint(Role::Heading, &style.wrap(&conclusion(comparison), 0)));
     out.push_str(&style.wrap(&title, 0));
     let rows = &comparison.rows;
     if !rows.is_empty() {
@@ -65,8 +66,31 @@ pub(super) fn columns<'a>(rows: &[ComparedConfiguration<'a>]) -> Columns<'a, Com
         .with(word("verdict"), words)
 }
 
-/// The comparison for programs; `provisional` where other work interfered with most of either run.
-pub fn verdict(comparison: &Comparison, provisional: bool) -> record::Verdict {
+/// The comparisons of one baseline with the candidates of these names, for programs. Of several,
+/// each finding names its candidate.
+pub fn verdict(compared: &[(Comparison, String)]) -> record::Verdict {
+    let statuses: Vec<Status> = compared.iter().map(|(comparison, _)| comparison.status()).collect();
+    let of = |name: &str, text: String| if compared.len() > 1 { format!("{name}: {text}") } else { text };
+    let reasons = compared.iter().map(|(comparison, name)| {
+        let doubts = doubts(comparison).into_iter();
+        let lost = never_came(comparison, &all_axes(comparison));
+        let all: Vec<String> = doubts.chain([conclusion(comparison)]).chain(lost).collect();
+        of(name, all.join(" "))
+    });
+    let doubts = compared.iter().flat_map(|(comparison, _)| comparison.doubts());
+    let findings = compared.iter().flat_map(|(comparison, name)| {
+        let named = |found: Finding| Finding { configuration: of(name, found.configuration), ..found };
+        findings(comparison).into_iter().map(named)
+    });
+    record::Verdict {
+        status: Status::of(statuses.contains(&Status::Failed), statuses.contains(&Status::Inconclusive)),
+        reason: reasons.collect::<Vec<_>>().join(" "),
+        provisional: doubts.into_iter().any(|doubt| matches!(doubt, Doubt::Provisional(_))),
+        findings: findings.collect(),
+    }
+}
+
+fn findings(comparison: &Comparison) -> Vec<Finding> {
     let axes = all_axes(comparison);
     let rows = comparison.asked().map(|row| {
         let finding =
@@ -78,16 +102,19 @@ pub fn verdict(comparison: &Comparison, provisional: bool) -> record::Verdict {
         let status = if unmatched.gone { Status::Inconclusive } else { Status::Answered };
         Finding::new(name, "p50", status, "ratio").because(unmatched.reason.clone())
     });
-    let status = comparison.status(provisional);
-    record::Verdict {
-        status,
-        reason: std::iter::once(conclusion(comparison))
-            .chain(never_came(comparison, &axes))
-            .collect::<Vec<_>>()
-            .join(" "),
-        provisional,
-        findings: rows.chain(gone).collect(),
-    }
+    rows.chain(gone).collect()
+}
+
+/// What is said before a comparison.
+fn doubts(comparison: &Comparison) -> Vec<String> {
+    let told = |doubt| match doubt {
+        Doubt::Foreign => foreign(comparison.files[1]),
+        Doubt::Partial(which) => {
+            Some(format!("Partial: the {which} was interrupted; it is compared as far as it was measured."))
+        }
+        Doubt::Provisional(interfered) => Some(provisional(interfered)),
+    };
+    comparison.doubts().into_iter().filter_map(told).collect()
 }
 
 /// Where one run lost wake-ups, or saw them late, and the other did not as often. Of what was not
@@ -150,7 +177,7 @@ fn concluded(comparison: &Comparison) -> String {
     let open = count(|verdict| verdict == Standing::Inconclusive);
     let configurations = counted(comparison.asked().count() as u64, "configuration");
     if let Some(refused) = &comparison.refused {
-        return format!("Nothing is compared: {refused}.");
+        return format!("Nothing is compared: {}.", refused.reason());
     }
     if comparison.rows.is_empty() {
         return "Nothing could be compared: the runs have no configuration in common.".to_owned();
@@ -220,7 +247,7 @@ mod tests {
             .map(|few| sample::result(&configurations[..few], 8, |_, block| 16_000.0 + f64::from(block % 3)));
         second.started_at_unix_ns += 1;
         let compared = compare(&first, &second, RELEVANT);
-        let verdict = verdict(&compared, false);
+        let verdict = verdict(&[(compared, "second".to_owned())]);
         let names: Vec<&str> =
             verdict.findings.iter().map(|finding| finding.configuration.as_str()).collect();
         assert_eq!(names, ["futex", "pipe", "eventfd"]);

@@ -10,7 +10,7 @@ use doorbell_results::record::ResultFile;
 use doorbell_results::record::question::{Check, Limited, Question};
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
 use doorbell_verdict::check::check;
-use doorbell_verdict::compare::{RELEVANT, apart, compare_with_runs, unlike};
+use doorbell_verdict::compare::{Incomparable, RELEVANT, compare_with_runs, incomparable};
 use doorbell_verdict::gate::gate;
 use doorbell_verdict::pick::pick;
 use doorbell_verdict::provisional::provisional;
@@ -58,14 +58,8 @@ pub enum NoAnswer {
          `doorbell ping --gap 1ms`"
     )]
     NoWakes,
-    #[error("{0}; their times have nothing in common: take a baseline on this machine")]
-    Apart(String),
-    /// The sides of the two inherited unlike things.
-    #[error(
-        "{0}, and such times are not compared: measure both alike (a run sets policy, nice value \
-         and timer slack back itself, where this user may)"
-    )]
-    Unlike(String),
+    #[error(transparent)]
+    Incomparable(#[from] Incomparable),
     #[error("it was held against {0}: name that file as well")]
     NoBaseline(String),
     #[error(
@@ -187,12 +181,6 @@ fn title(check: &Check) -> String {
 fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> Result<Answer, NoAnswer> {
     let baseline = others.iter().find(|other| question.baseline.is(other));
     let baseline = baseline.ok_or_else(|| NoAnswer::NoBaseline(question.baseline.title()))?;
-    if let Some(reason) = apart(baseline, candidate) {
-        return Err(NoAnswer::Apart(reason));
-    }
-    if let Some(reason) = unlike(baseline, candidate) {
-        return Err(NoAnswer::Unlike(reason));
-    }
     // What is called a difference must be no larger than the least that is asked about.
     let limits = question.conditions.iter().filter_map(|condition| match condition.limited {
         Limited::More(_, more) => Some(more),
@@ -203,10 +191,9 @@ fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> 
         found.ok_or_else(|| NoAnswer::NoBaseline(run.title()))
     });
     let more = more.collect::<Result<Vec<&ResultFile>, NoAnswer>>()?;
-    for run in &more {
-        if let Some(reason) = apart(run, baseline).or_else(|| unlike(run, baseline)) {
-            return Err(NoAnswer::Unlike(reason));
-        }
+    let others = more.iter().copied().chain([candidate]);
+    if let Some(why) = others.into_iter().find_map(|run| incomparable(baseline, run)) {
+        return Err(why.into());
     }
     let comparison = compare_with_runs(baseline, &more, candidate, limits.fold(RELEVANT, f64::min));
     let checked = check(&comparison, candidate, &question.conditions);

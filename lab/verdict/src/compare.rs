@@ -20,6 +20,7 @@ use doorbell_results::record::{Quantity, ResultFile};
 
 use super::by_block::samples;
 use super::missed::Missed;
+use super::provisional::{Provisional, provisional};
 use super::ratio::{Ratio, Standing};
 use super::slices::{Apart, ERROR, Levels, Sample};
 
@@ -30,10 +31,10 @@ mod slices;
 mod unlike;
 
 pub use super::ratio::RELEVANT;
-pub use emulators::apart;
+use emulators::apart;
 use matching::matched;
 pub use obstacle::Obstacle;
-pub use unlike::unlike;
+use unlike::unlike;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparedConfiguration<'result> {
@@ -84,7 +85,7 @@ pub struct Comparison<'result> {
     pub rows: Vec<ComparedConfiguration<'result>>,
     pub unmatched: Vec<Unmatched<'result>>,
     /// Why nothing of the two is held against each other, where that is so.
-    pub refused: Option<String>,
+    pub refused: Option<Incomparable>,
     /// The least difference that matters, as a share.
     pub relevant: f64,
 }
@@ -106,8 +107,25 @@ impl<'result> Comparison<'result> {
         !self.rows.is_empty() && self.asked().all(|row| row.standing != Standing::Inconclusive)
     }
 
-    pub fn status(&self, doubted: bool) -> Status {
-        Status::of(self.has_regression(), self.is_open() || self.rows.is_empty() || doubted)
+    /// Whether a regression is shown, none is, or that is open.
+    pub fn status(&self) -> Status {
+        let open = self.is_open() || self.rows.is_empty() || !self.doubts().is_empty();
+        Status::of(self.has_regression(), open)
+    }
+
+    /// What keeps a comparison in which no regression was seen from being passed.
+    pub fn doubts(&self) -> Vec<Doubt> {
+        let [baseline, candidate] = self.files;
+        let foreign = candidate.emulated() || candidate.machine.kernel.stand_in.is_some();
+        let partial = [("baseline", baseline), ("candidate", candidate)];
+        let partial = partial.into_iter().filter(|(_, file)| file.partial);
+        let provisional = self.files.into_iter().find_map(provisional);
+        foreign
+            .then_some(Doubt::Foreign)
+            .into_iter()
+            .chain(partial.map(|(which, _)| Doubt::Partial(which)))
+            .chain(provisional.map(Doubt::Provisional))
+            .collect()
     }
 
     /// Whether some configuration may be slower by as much as
@@ -118,6 +136,48 @@ impl<'result> Comparison<'result> {
         };
         self.unmatched.iter().any(|configuration| configuration.gone) || self.asked().any(open)
     }
+}
+
+/// What makes a comparison say less than its figures do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// The candidate's times are an emulator's, or another system's than the one it names.
+    Foreign,
+    /// The run of this name was interrupted.
+    Partial(&'static str),
+    Provisional(Provisional),
+}
+
+/// Why nothing of two results is held against each other.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Incomparable {
+    /// One is an emulator's and the other is not, or they are two emulators'.
+    #[error(
+        "{0}; their times have nothing in common: compare two results of one emulator, take both \
+         on this machine, or take the guest's with `doorbell vm run --accel kvm`"
+    )]
+    Emulators(String),
+    /// Their sides inherited unlike scheduling, or unlike quotas.
+    #[error(
+        "{0}, and such times are not compared: measure both alike (a run sets policy, nice value \
+         and timer slack back itself, where this user may), or one beside the other with \
+         `doorbell compare --live`"
+    )]
+    Scheduling(String),
+}
+
+impl Incomparable {
+    /// What differs, without the advice.
+    pub fn reason(&self) -> &str {
+        let (Self::Emulators(reason) | Self::Scheduling(reason)) = self;
+        reason
+    }
+}
+
+/// Why the two are not compared where one was measured after the other, `None` if they are.
+pub fn incomparable(baseline: &ResultFile, candidate: &ResultFile) -> Option<Incomparable> {
+    let emulators = apart(baseline, candidate).map(Incomparable::Emulators);
+    emulators.or_else(|| unlike(baseline, candidate).map(Incomparable::Scheduling))
 }
 
 /// Compares `candidate` with `baseline`; differences of less than `relevant`, a share, are none.
@@ -138,7 +198,7 @@ pub fn compare_with_runs<'result>(
     candidate: &'result ResultFile,
     relevant: f64,
 ) -> Comparison<'result> {
-    let refused = apart(baseline, candidate).or_else(|| unlike(baseline, candidate));
+    let refused = incomparable(baseline, candidate);
     judged(more, [baseline, candidate], refused, relevant, ERROR, When::Apart)
 }
 
@@ -152,7 +212,8 @@ pub fn compare_beside<'result>(
     looks: usize,
 ) -> Comparison<'result> {
     let error = ERROR / looks.max(1) as f64;
-    judged(&[], [baseline, candidate], apart(baseline, candidate), relevant, error, When::Beside(turns))
+    let refused = apart(baseline, candidate).map(Incomparable::Emulators);
+    judged(&[], [baseline, candidate], refused, relevant, error, When::Beside(turns))
 }
 
 /// What two programs that were measured beside each other took turns by.
@@ -192,16 +253,16 @@ fn by_blocks(pairs: &[[Sample; 2]], error: f64, when: When) -> Vec<Option<Apart>
 fn judged<'result>(
     more: &[&ResultFile],
     files: [&'result ResultFile; 2],
-    refused: Option<String>,
+    refused: Option<Incomparable>,
     relevant: f64,
     error: f64,
     when: When,
 ) -> Comparison<'result> {
     let [first, second] = files.map(ResultFile::variants);
-    if let Some(reason) = refused {
+    if let Some(refused) = refused {
         let unmatched = |variant: &Variant<'result>| Unmatched {
             configuration: variant.configuration,
-            reason: reason.clone(),
+            reason: refused.reason().to_owned(),
             gone: false,
             had: true,
         };
@@ -209,7 +270,7 @@ fn judged<'result>(
             files,
             rows: Vec::new(),
             unmatched: first.iter().map(unmatched).collect(),
-            refused: Some(reason),
+            refused: Some(refused),
             relevant,
         };
     }

@@ -127,7 +127,11 @@ impl Files {
 /// Eventfds that another process made.
 impl FromIterator<OwnedFd> for Files {
     fn from_iter<I: IntoIterator<Item = OwnedFd>>(made: I) -> Self {
-        let slot = |file| Slot { file: OnceLock::from(file), ..Slot::default() };
+        let slot = |file| Slot {
+            file: OnceLock::from(file),
+            #[cfg(feature = "user_interrupts")]
+            connected: crate::connected::Connected::default(),
+        };
         Self { slots: made.into_iter().map(slot).collect(), tokens: Tokens::Eventfds }
     }
 }

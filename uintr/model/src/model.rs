@@ -3,7 +3,7 @@
 //!
 //! Each mechanism is a [`Protocol`]: actors, their atomic steps, what must hold in every state and
 //! what must hold when nothing is left to do. A *hazard* is a named switch that puts a well-known
-//! mistake back in. [`search`](search::search) runs the model checker `stateright` over it.
+//! mistake back in. `search` runs the model checker `stateright` over it.
 
 pub mod chart;
 mod hazard;

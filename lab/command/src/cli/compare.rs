@@ -12,12 +12,9 @@ use super::verdict::Form;
 use doorbell_report::comparison::{comparison, verdict};
 use doorbell_report::style::Style;
 use doorbell_report::verdict_format::FORMATS;
-use doorbell_report::wording::foreign;
 use doorbell_results::quantity::{percent, span};
-use doorbell_results::record::verdict::{Finding, Status, Verdict};
 use doorbell_results::record::{ResultFile, read};
-use doorbell_verdict::compare::{apart, compare, unlike};
-use doorbell_verdict::provisional::{Provisional, provisional};
+use doorbell_verdict::compare::{Comparison, compare};
 
 mod live;
 
@@ -73,86 +70,24 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let files: Vec<ResultFile> = all().map(read).collect::<Result<_, _>>()?;
     let json = FORMATS.into_iter().find(|(name, _)| args.json && *name == "json").map(|(_, write)| write);
     let writer = json.or(args.form.writer());
-    for (file, path) in files.iter().zip(all()) {
-        if let Some(reason) = apart(&files[0], file) {
-            anyhow::bail!(
-                "{} and {}: {reason}; their times have nothing in common: compare two results of \
-                 one emulator, or take the guest's with `doorbell vm run --accel kvm`",
-                args.baseline.display(),
-                path.display()
-            );
-        }
-        if let Some(reason) = unlike(&files[0], file) {
-            anyhow::bail!(
-                "{} and {}: {reason}, and such times are not compared: measure both alike (a run \
-                 sets policy, nice value and timer slack back itself, where this user may), or one \
-                 beside the other with --live",
-                args.baseline.display(),
-                path.display()
-            );
-        }
-    }
-    let names: Vec<String> = files.iter().zip(all()).map(|(file, path)| name(file, path)).collect();
     let relevant = f64::from(args.threshold) / 1e6;
-    let mut text = String::new();
-    let mut verdicts = Vec::new();
-    for (candidate, name) in files.iter().zip(&names).skip(1) {
-        if !text.is_empty() {
-            text.push('\n');
+    let mut compared = Vec::new();
+    for (file, path) in files.iter().zip(all()).skip(1) {
+        let one = compare(&files[0], file, relevant);
+        if let Some(why) = one.refused {
+            anyhow::bail!("{} and {}: {why}", args.baseline.display(), path.display());
         }
-        let compared = compare(&files[0], candidate, relevant);
-        let interfered = [&files[0], candidate].into_iter().find_map(provisional);
-        let style = Style::of_stdout();
-        let doubts = doubts([&files[0], candidate], interfered);
-        let mut judged = verdict(&compared, interfered.is_some());
-        if judged.status == Status::Passed && !doubts.is_empty() {
-            judged.status = Status::Inconclusive;
-        }
-        judged.reason =
-            doubts.iter().map(String::as_str).chain([&*judged.reason]).collect::<Vec<_>>().join(" ");
-        verdicts.push(judged);
-        text.extend(doubts.iter().map(|doubt| style.wrap(doubt, 0)));
-        text.push_str(&comparison(&compared, &names[0], name, &style));
+        compared.push((one, name(file, path)));
     }
-    let whole = one(verdicts, &names[1..]);
-    if let Some(write) = writer {
-        text = write(&format!("doorbell compare with {}", names[0]), &whole);
-    }
-    out::say(&text);
-    Ok(Exit::from(whole.status))
-}
-
-/// What is said before a comparison of a baseline and a candidate.
-fn doubts(files: [&ResultFile; 2], interfered: Option<Provisional>) -> Vec<String> {
-    let cut = [("baseline", files[0]), ("candidate", files[1])].into_iter().filter(|(_, file)| file.partial);
-    let cut = cut.map(|(which, _)| {
-        format!("Partial: the {which} was interrupted; it is compared as far as it was measured.")
+    let baseline = name(&files[0], &args.baseline);
+    let judged = verdict(&compared);
+    let style = Style::of_stdout();
+    let shown = |(one, name): &(Comparison, String)| comparison(one, &baseline, name, &style);
+    out::say(&match writer {
+        Some(write) => write(&format!("doorbell compare with {baseline}"), &judged),
+        None => compared.iter().map(shown).collect::<Vec<_>>().join("\n"),
     });
-    let interfered = interfered.map(doorbell_report::answer::provisional);
-    foreign(files[1]).into_iter().chain(cut).chain(interfered).collect()
-}
-
-/// The verdicts on several candidates as one, in which each finding names its candidate.
-fn one(verdicts: Vec<Verdict>, names: &[String]) -> Verdict {
-    let several = verdicts.len() > 1;
-    let mut whole =
-        Verdict { status: Status::Passed, reason: String::new(), provisional: false, findings: Vec::new() };
-    for (verdict, name) in verdicts.into_iter().zip(names) {
-        whole.status = match (whole.status, verdict.status) {
-            (Status::Failed, _) | (_, Status::Failed) => Status::Failed,
-            (Status::Inconclusive, _) | (_, Status::Inconclusive) => Status::Inconclusive,
-            _ => Status::Passed,
-        };
-        whole.provisional |= verdict.provisional;
-        let of = |text: String| if several { format!("{name}: {text}") } else { text };
-        let separator = if whole.reason.is_empty() { "" } else { " " };
-        whole.reason.push_str(&format!("{separator}{}", of(verdict.reason)));
-        let findings = verdict.findings.into_iter();
-        whole
-            .findings
-            .extend(findings.map(|found| Finding { configuration: of(found.configuration), ..found }));
-    }
-    whole
+    Ok(Exit::from(judged.status))
 }
 
 /// The run's own name and where it lies.

@@ -9,7 +9,7 @@
 //! operation of two sides is a protocol that makes the kernel switch between them, either in
 //! lockstep (`exchange`) or each as fast as it is let (`stream`, `yields`).
 //!
-//! How many switches a protocol makes is never assumed: [`figures`] divides by the count the kernel
+//! How many switches a protocol makes is never assumed: `figures` divides by the count the kernel
 //! kept. Adding an operation is adding a file here and one line in [`all`].
 
 // Also what the files here are made of.

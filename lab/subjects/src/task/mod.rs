@@ -2,7 +2,7 @@
 //! What `doorbell tasks` measures: kinds of task that hand over to
 //! one another, and what it takes to make and reap one.
 //!
-//! Every kind drives the same task context ([`TaskContext`]): the same ready queue, the same turn
+//! Every kind drives the same task context (`TaskContext`): the same ready queue, the same turn
 //! with the same count and the same working set. They differ in how control gets from one task to
 //! the next, and each file here is one such way. A trial is many generations: N tasks are made,
 //! hand over N × Y times, and are reaped; each phase is timed by itself, so that what is

@@ -6,7 +6,7 @@ use doorbell_results::record::ResultFile;
 
 /// Why the times of the two cannot be compared, `None` if they can: an emulator's times with those
 /// of a machine, or of another emulator, another host of it, or another clock.
-pub fn apart(baseline: &ResultFile, candidate: &ResultFile) -> Option<String> {
+pub(super) fn apart(baseline: &ResultFile, candidate: &ResultFile) -> Option<String> {
     match (baseline.emulated(), candidate.emulated()) {
         (false, false) => None,
         (true, true) => {

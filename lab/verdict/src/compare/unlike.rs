@@ -6,7 +6,7 @@ use doorbell_results::record::ResultFile;
 /// Why the times of the two are not held against each other, `None` if they are: their sides
 /// inherited another policy, nice value, timer slack, session group, memory policy or call filters,
 /// or one ran under another CPU quota. What a file does not tell is no difference.
-pub fn unlike(baseline: &ResultFile, candidate: &ResultFile) -> Option<String> {
+pub(super) fn unlike(baseline: &ResultFile, candidate: &ResultFile) -> Option<String> {
     let [first, second] = [baseline, candidate].map(|file| &file.machine);
     let mut differs = first.scheduling.unlike(&second.scheduling);
     let quotas = [first, second].map(|machine| {

@@ -18,7 +18,7 @@ use super::super::common::{Exit, Terminal};
 use super::super::out::{self, aside};
 use super::super::signals;
 use super::super::usage::refuse;
-use super::{Args, doubts};
+use super::Args;
 use doorbell_harness::environment::{Watch, interference};
 use doorbell_harness::in_turn::{Token, VARIABLE};
 use doorbell_harness::run_dir::RunDir;
@@ -30,7 +30,6 @@ use doorbell_results::machine::topology::Topology;
 use doorbell_results::record::{Record, ResultFile, read};
 use doorbell_results::written::time_ns;
 use doorbell_verdict::compare::{Turns, compare_beside};
-use doorbell_verdict::provisional::provisional;
 
 /// After how many pairs of processes, and after how many blocks, the runs are looked at.
 const PAIRS: [u32; 3] = [20, 40, 80];
@@ -152,14 +151,11 @@ pub(super) fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     }
     let [Some(before), Some(after)] = &both else { anyhow::bail!("nothing was measured") };
     let compared = compare_beside(before, after, took.turns(), live.relevant(), PAIRS.len());
-    let interfered = [before, after].into_iter().find_map(provisional);
     let style = Style::of_stdout();
-    let doubts = doubts([before, after], interfered);
-    let told = took.told(before);
-    let text = doubts.iter().chain([&told]).map(|told| style.wrap(told, 0)).collect::<String>()
+    let text = style.wrap(&took.told(before), 0)
         + &comparison(&compared, &live.commands[0], &live.commands[1], &style);
     out::say(&text);
-    Ok(Exit::from(compared.status(!doubts.is_empty())))
+    Ok(Exit::from(compared.status()))
 }
 
 struct Live<'args> {
