@@ -33,7 +33,8 @@ impl Display for Table {
     }
 }
 
-/// Four significant digits.
+/// Four significant digits from 0.001 to below 10,000; from there on no decimals, and below 0.001
+/// six.
 pub fn digits(value: f64) -> String {
     let whole = if value > 0.0 { value.log10().floor() } else { 0.0 };
     format!("{value:.*}", (3.0 - whole).clamp(0.0, 6.0) as usize)

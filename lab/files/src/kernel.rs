@@ -12,8 +12,7 @@ const LONGEST: u64 = 16 << 20;
 #[error("{0} is no file of the kernel's")]
 pub struct NotTheKernels(String);
 
-/// The text of a file below `/proc` or `/sys`. One that says what is
-/// no text is read as far as it is.
+/// The text of a file below `/proc` or `/sys`; bytes that are not UTF-8 become U+FFFD.
 pub fn kernel(path: impl AsRef<Path>) -> io::Result<String> {
     let path = path.as_ref();
     if !is_the_kernels(path) {
@@ -37,7 +36,7 @@ fn is_the_kernels(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// A path by way of a process's root, where anybody may have made the file, was read.
+    /// Once a path by way of a process's root, where anybody may have made the file, was read.
     #[test]
     fn what_leads_out_of_the_kernels_files_is_refused() {
         for path in ["/etc/passwd", "/proc/../etc/passwd", "/proc/self/root/etc/passwd", "/proc/self/fd/0"] {

@@ -54,8 +54,8 @@ pub fn own(path: &Path, append: bool) -> io::Result<File> {
     if kind.is_file() { Ok(file) } else { Err(io::Error::other(NotRead::Kind(what(kind)))) }
 }
 
-/// A file on its way to another name; removed when this is dropped,
-/// which after the renaming finds nothing under its own.
+/// A temporary file on its way to another name; removed when this is dropped. After the rename
+/// there is none to remove.
 struct Beside(PathBuf);
 
 impl Drop for Beside {
@@ -156,7 +156,7 @@ fn beside(target: &Path) -> io::Result<Option<(Beside, File)>> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a regular file, and of another that is there by now nothing is waited for"
+    reason = "a regular file, and O_NONBLOCK: a pipe put there meanwhile does not block"
 )]
 fn may_be_written(target: &Path) -> io::Result<()> {
     let mut how = OpenOptions::new();
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(names(folder.path()), ["result.json"]);
     }
 
-    /// Its name could be told beforehand, and a link there was written through.
+    /// Once its name could be told beforehand, and a link there was written through.
     #[test]
     fn the_file_on_its_way_has_a_name_of_its_own_each_time_and_a_panic_leaves_none() {
         let folder = tempfile::tempdir().unwrap();
@@ -245,8 +245,8 @@ mod tests {
         assert!(put(&folder.path().join("round"), b"").is_err());
     }
 
-    /// The superuser's page overwrote the file that another user's link named, and his report went
-    /// into another user's pipe.
+    /// Once the superuser's page overwrote the file that another user's link named, and his report
+    /// went into another user's pipe.
     #[test]
     fn a_link_and_a_pipe_that_another_user_planted_are_not_written_through() {
         let folder = tempfile::tempdir().unwrap();

@@ -24,8 +24,8 @@ pub struct Reading {
     pressure_ns: Option<u64>,
 }
 
-/// What this process ran since it was last put on its CPU, which the scheduler has not yet added to
-/// the CPU's time while its own accounts already hold it.
+/// Allowance for what this process ran since it was last put on its CPU: the scheduler has not yet
+/// added that to the CPU's time, while the process's own accounts already hold it.
 const UNSETTLED_NS: u64 = 500_000;
 
 impl Reading {
@@ -95,11 +95,11 @@ impl Reading {
         Some(after.busy_ns(before, cpus, window_ns)?.saturating_sub(self.own_until(later)))
     }
 
-    /// What tasks ran on the CPUs beyond this command's own, and beyond the
-    /// interrupts and the steal time in which they stood there without running,
-    /// and how far it may be off. Those are counted in ticks: one tick that met
-    /// a short interrupt takes away as much as ten milliseconds of interrupts,
-    /// so what was taken away may be foreign up to the ticks' own error.
+    /// What tasks other than this command ran on the CPUs, and how far that may be off.
+    ///
+    /// Interrupts and steal time, in which a task is on its CPU without running, are subtracted.
+    /// They are known only to a tick: one that met a short interrupt counts as much as ten
+    /// milliseconds of interrupts. So what is subtracted may be foreign, up to the error of ticks.
     fn foreign_by_runs(&self, later: &Self, cpus: &CpuList, ticks_ns: u64) -> Option<(u64, u64)> {
         let (before, after) = self.runs.as_ref().zip(later.runs.as_ref())?;
         let held_up = self.times.as_ref().zip(later.times.as_ref()).and_then(|(before, after)| {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     /// One second in which CPU 0 was idle for `idle[0]` ticks of 10
-    /// ms, CPU 1 for `idle[1]`, with `stolen` from CPU 1.
+    /// ms, CPU 1 for `idle[1]`, and `steal` ticks were stolen from CPU 1.
     fn second(own_ms: u64, idle: [u64; 2], steal: u64) -> Load {
         let start = Instant::now();
         let before = reading(start, 100, Some("cpu0 0 0 0 1000 0 0 0 0\ncpu1 0 0 0 1000 0 0 0 0\n"));

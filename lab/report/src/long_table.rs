@@ -44,7 +44,7 @@ impl std::fmt::Display for Value {
 pub const RUN: [&str; 7] =
     ["experiment", "started_at_unix_ns", "tool_version", "kernel", "processor", "product", "hypervisor"];
 
-/// The columns behind [`RUN`] that say which trial a line is from.
+/// The columns after [`RUN`] that say which trial a line is from.
 pub const TRIAL: [&str; 32] = [
     "result",
     "record",
@@ -80,10 +80,10 @@ pub const TRIAL: [&str; 32] = [
     "trace_above_ns",
 ];
 
-/// The columns behind [`TRIAL`] in the table of figures.
+/// The columns after [`TRIAL`] in the table of figures.
 pub const FIGURE: [&str; 4] = ["quantity", "statistic", "value", "unit"];
 
-/// The columns behind [`TRIAL`] in the table of bins: samples from `low_ns` to `high_ns`, both
+/// The columns after [`TRIAL`] in the table of bins: samples from `low_ns` to `high_ns`, both
 /// included.
 pub const BIN: [&str; 5] = ["quantity", "low_ns", "high_ns", "count", "unit"];
 

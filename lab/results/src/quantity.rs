@@ -29,7 +29,7 @@ pub fn refused(why: impl Display, write: &[impl Display]) -> String {
     message
 }
 
-/// A number at the beginning of `text`, as `10`, `1.5` or `1e3`, and what stands behind it.
+/// A number at the beginning of `text`, as `10`, `1.5` or `1e3`, and what stands after it.
 fn number(text: &str) -> Option<(f64, &str)> {
     let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let mut end = digits(text);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's functions, by their addresses.
 
-/// No function has so many bytes: what is farther behind one is in another, which is not listed.
+/// No function has so many bytes: what lies farther after its start is in another, which is not
+/// listed.
 const LONGEST: u64 = 1 << 16;
 
 /// The kernel's functions, as it lists them; none where this user may not know where they are

@@ -55,7 +55,7 @@ impl Module {
         Self { name, segments, tables, file, functions: OnceLock::new() }
     }
 
-    /// How far its addresses in memory lie behind those that are meant, if what is at `offset` in
+    /// How far its addresses in memory lie above those that are meant, if what is at `offset` in
     /// the file is at `address`.
     pub(super) fn moved(&self, address: u64, offset: u64) -> Option<u64> {
         let (range, meant) = self.segments.iter().find(|(range, _)| {
@@ -65,7 +65,7 @@ impl Module {
         Some(address.wrapping_sub(meant.wrapping_add(offset.wrapping_sub(range.start))))
     }
 
-    /// For the unwinder: as it is mapped to `range`, so far behind what is meant.
+    /// For the unwinder: as it is mapped to `range`, so far above what is meant.
     pub(super) fn mapped(&self, range: Range<u64>, moved: u64) -> framehop::Module<Arc<[u8]>> {
         framehop::Module::new(self.name.clone(), range, moved, self.tables.clone())
     }

@@ -34,7 +34,7 @@ const FILES: usize = 500;
 #[derive(Debug, Clone)]
 struct Mapped {
     range: Range<u64>,
-    /// How far behind where it is meant to lie.
+    /// How far above where it is meant to lie.
     moved: u64,
     /// The file's place in [`Modules::all`].
     file: u32,

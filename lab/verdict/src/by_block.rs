@@ -32,7 +32,7 @@ pub fn companions(beside: &[Beside]) -> Vec<&Configuration> {
     configurations
 }
 
-/// The slices of `variants`, by their places, and behind them those
+/// The slices of `variants`, by their places, and after them those
 /// of their [`companions`]; none if no variant has any.
 pub fn levels(variants: &[&Variant], beside: &[Beside]) -> Option<Levels> {
     if variants.iter().flat_map(|variant| variant.usable()).all(|record| record.slices.is_empty()) {

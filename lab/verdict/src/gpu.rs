@@ -16,7 +16,7 @@ pub const CHEAP: f64 = 0.1;
 /// Blocking costs little where it makes a kernel's turn longer by no more than this share.
 pub const LITTLE: f64 = 0.05;
 
-/// One way behind kernels of one length.
+/// One way after kernels of one length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     pub subject: String,
@@ -41,7 +41,7 @@ impl Cost {
     }
 }
 
-/// All ways behind kernels of one length that wake the CPU, the quickest first.
+/// All ways after kernels of one length that wake the CPU, the quickest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kernel {
     /// How long they work at least and at most, nanoseconds.
@@ -97,7 +97,7 @@ pub struct Waits {
     pub added: Vec<Added>,
 }
 
-/// What blocking adds behind kernels of one length, nanoseconds.
+/// What blocking adds after kernels of one length, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Added {
     pub kernel_ns: f64,

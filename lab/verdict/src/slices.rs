@@ -14,7 +14,7 @@
 //!   in one round of twenty is none of the thing's.
 //! - *Neighbours* tell how fast the machine was just then (unless they are more than 2.5 times off,
 //!   and so tell of themselves): z = y − ½(e₋ + e₊), where e = y − μ of the slices before and
-//!   behind in the same turn, one at its ends. μ, the usual y of a thing, is the trimmed mean of
+//!   after in the same turn, one at its ends. μ, the usual y of a thing, is the trimmed mean of
 //!   its z: six passes, which begin with medians (J. S. Papadakis, *Méthode statistique pour des
 //!   expériences sur champ*, 1937). The fifth at each end is left out of z, never of y: of two
 //!   speeds it would leave out one. A pass goes (k − 1)/k of the way, k being the things of a

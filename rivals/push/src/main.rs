@@ -51,7 +51,7 @@ fn spent_ns() -> u64 {
 }
 
 impl Events {
-    /// Everything behind number `after`: `number:stamp`, by spaces. Numbers begin at 1.
+    /// Everything after number `after`: `number:stamp`, by spaces. Numbers begin at 1.
     fn since(&self, after: usize) -> String {
         let stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
         let new =

@@ -140,7 +140,7 @@ impl Drop for Held {
     }
 }
 
-/// From the trap's entry: `hart`'s space gave way in the shared scheduler while another hart had
+/// From the trap's entry: `hart`'s space yielded in the shared scheduler while another hart had
 /// the lock. The space that runs now.
 pub(crate) extern "C" fn give_way(hart: &mut Hart) -> *mut Space {
     core::mem::forget(KERNEL.take());
@@ -205,7 +205,7 @@ impl Kernel {
         }
     }
 
-    /// It can run: behind the others of its level. A hart that is
+    /// It can run: after the others of its level. A hart that is
     /// idle, or runs something less urgent, is told.
     pub(crate) fn make_ready(&mut self, space: &mut Space) {
         space.state = State::Runnable;
@@ -295,8 +295,8 @@ impl Kernel {
         self.kernel_stacks = kernel_stacks;
         for (level, queue) in self.queues.iter_mut().enumerate() {
             queue.bit = 1 << level;
-            // Its own level among them: who gives way lets its equals go first. But the trap's entry knows
-            // nothing of kernel stacks and must not find just the equals ready.
+            // Its own level among them: who yields lets its equals go first. But the trap's entry
+            // knows nothing of kernel stacks and must not find just the equals ready.
             queue.before = u64::MAX << (level + usize::from(kernel_stacks));
         }
     }
@@ -390,7 +390,7 @@ pub(crate) fn leave_space(hart: &mut Hart) {
 }
 
 /// Waits until no hart has the page table of `space`, which none runs any more: a hart that gave it
-/// up under the lock loads another behind it, and says so in its field after that (`trap::enter`).
+/// up under the lock loads another after it, and says so in its field after that (`trap::enter`).
 pub(crate) fn wait_until_left(space: &Space) {
     for (_, hart) in hart::all() {
         // SAFETY: the hart's own field, which it is about to write.

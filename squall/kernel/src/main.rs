@@ -48,7 +48,7 @@ use crate::kernel::{KERNEL, choose};
 use crate::page_table::{BASE, KERNEL_GIGABYTE, ROOT, mapped, physical};
 
 /// Whether a hart came to [`start`] yet. In what the file brings,
-/// since the rest of memory is cleared behind it.
+/// since the rest of memory is cleared after it.
 #[unsafe(link_section = ".data")]
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 
@@ -177,7 +177,7 @@ fn run(kernel: kernel::Held, hart: &mut Hart) -> ! {
     unsafe { trap::enter(space) }
 }
 
-/// What the command line says behind `name:`. There are two words for the
+/// What the command line says after `name:`. There are two words for the
 /// kernel: `spaces:N`, that space numbers end below N, and `asid-bits:N`,
 /// to see what becomes of a processor that has fewer than this one.
 fn number(command_line: &[u8], name: &str) -> Option<usize> {

@@ -2,8 +2,8 @@
 //! The spaces that are ready: a queue for each level.
 //!
 //! Not a ring as that of a space's tasks, in which the running one stays: several
-//! harts take from a queue, so a space that runs is in none. To give way to an
-//! equal is to go behind the last and to take the first, which is the same five
+//! harts take from a queue, so a space that runs is in none. To yield to an
+//! equal is to go after the last and to take the first, which is the same five
 //! stores among two and among thousands; the trap's entry makes them in assembly.
 
 use core::ptr;
@@ -11,7 +11,7 @@ use core::ptr;
 /// A space's place in the queue of its level.
 #[repr(C)]
 pub(crate) struct Place {
-    /// Who runs after it. Nobody's unless there is somebody behind it.
+    /// Who runs after it; not valid if it is the last.
     pub(crate) next: *mut Place,
     /// Who runs before it; null while it is in no queue. Nobody's while it is the first.
     pub(crate) previous: *mut Place,
@@ -26,7 +26,7 @@ pub(crate) struct Queue {
     pub(crate) first: *mut Place,
     /// Nobody's if nobody is ready.
     pub(crate) last: *mut Place,
-    /// The bits of [`crate::kernel::Kernel::ready`] of those who run before whoever gives way: its
+    /// The bits of [`crate::kernel::Kernel::ready`] of those who run before whoever yields: its
     /// level's and those above.
     pub(crate) before: u64,
     /// This level's own bit.
@@ -36,7 +36,7 @@ pub(crate) struct Queue {
 impl Queue {
     pub(crate) const EMPTY: Self = Self { first: ptr::null_mut(), last: ptr::null_mut(), before: 0, bit: 0 };
 
-    /// Puts `place` behind all others.
+    /// Puts `place` after all others.
     ///
     /// # Safety
     /// `place` lives, is in no queue, and stays where it is until it is taken out.

@@ -13,8 +13,8 @@ use crate::kernel_stack;
 use crate::page_table::{LEFT_BEHIND, NoMemory, PRIVATE, PageTable, READ, USER, WRITE, frame_of, mapped};
 use crate::ready::Place;
 
-/// Numbers of spaces, if the command line does not say that there are
-/// fewer: what an ASID has bits for. 0 is the kernel's.
+/// Space IDs, which serve as ASIDs too: as many as an ASID's 16 bits allow, if the command line
+/// does not say that there are fewer. 0 is the kernel's.
 pub(crate) const SPACES: usize = 1 << 16;
 
 /// Everything of one space that is the kernel's. It fills less than a
@@ -24,11 +24,11 @@ pub(crate) struct Space {
     /// Its place among those that are ready.
     pub(crate) place: Place,
     /// The program counter, then `x1` to `x31`, of a space that was interrupted or made a call. The
-    /// first is 0 if it gave way from the shared scheduler, which leaves nothing in registers.
+    /// first is 0 if it yielded from the shared scheduler, which leaves nothing in registers.
     pub(crate) registers: [usize; 32],
     /// Its page table, for the register of that name.
     pub(crate) satp: usize,
-    /// Where it goes on if it gave way: its executor's way to do so.
+    /// The address in its executor at which it continues after it yielded.
     pub(crate) resume_point: usize,
     pub(crate) number: usize,
     /// Who pays for its memory.
@@ -36,14 +36,15 @@ pub(crate) struct Space {
     pub(crate) level: usize,
     pub(crate) state: State,
     pub(crate) table: PageTable,
-    /// Where its kernel stack begins, and where it was left; 0 if it runs on the hart's.
+    /// The top of its kernel stack; 0 if it has none and runs on the hart's.
     pub(crate) kernel_stack: usize,
+    /// Its saved stack pointer while it is off its kernel stack.
     pub(crate) left: usize,
     /// The part of the pool, in the kernel's map; null for a process without an executor.
     pub(crate) part: *mut Part,
     /// The end of what [`squall_scheduler::call::Call::Grow`] gave.
     pub(crate) heap_end: usize,
-    /// Bytes that it has from a call for memory which is not done yet.
+    /// Bytes already granted by a call for memory (`Grow`) that is not finished.
     pub(crate) given: usize,
     /// When its alarm goes off; `u64::MAX` if none is set.
     pub(crate) alarm: u64,
@@ -81,7 +82,7 @@ const _: () = assert!(size_of::<Space>() <= FRAME && core::mem::offset_of!(Space
 
 /// The resume point of a space that is not to go on: it faults there, since nothing is ever mapped
 /// at the page of address 0, and is ended for that fault, or, if it was killed, at the look at
-/// `doomed` that every trap but giving way begins with.
+/// `doomed` that every trap but `GiveWay` begins with.
 pub(crate) const NOWHERE: usize = 2;
 
 /// Registers by number.
@@ -103,9 +104,8 @@ impl Space {
         !self.place.previous.is_null()
     }
 
-    /// Whether it has an address that it can write `bytes` to, or read
-    /// them from, is told by doing it: copies between the kernel and
-    /// the space, page by page. False if some of it is not the space's.
+    /// Copies `bytes` into the space (`write`) or out of it, page by page; false if the range is
+    /// not accessible.
     pub(crate) fn copy(
         &mut self,
         kernel: &mut Kernel,
@@ -145,9 +145,9 @@ impl Space {
     }
 
     /// The page of mail shared with `other`, made if there is none; its address in this space.
-    /// `other` has it out of its reach until it asks for it, too. What one of the two still
-    /// shares with a space that ended is only its own to give up: the other may be using
-    /// its translations at this moment, on another hart.
+    /// `other` cannot reach it until it asks for it, too. Each space unmaps only its own mapping
+    /// of a page shared with a space that has ended: the other's may be in use at this moment, on
+    /// another hart.
     pub(crate) fn connect(&mut self, other: &mut Space, kernel: &mut Kernel) -> Result<usize, NoMemory> {
         let (here, there) = (MAIL + other.number * FRAME, MAIL + self.number * FRAME);
         if self.table.find(here).is_some_and(|entry| *entry & LEFT_BEHIND != 0) {
@@ -203,6 +203,8 @@ impl Kernel {
             }
             false => 0,
         };
+        // Below the first space's level: whom that one yields to by the short way
+        // (`give_way_locked`) is entered without a switch to its kernel stack.
         let level = if stack != 0 { level.min(LEVELS - 2) } else { level };
         let table = PageTable::new(&mut self.frames).inspect_err(|NoMemory| {
             self.frames.give_back(frame);
@@ -251,8 +253,8 @@ impl Kernel {
         Ok(space)
     }
 
-    /// A number that no space has, the one that was free longest: its
-    /// translations are the likeliest to be gone.
+    /// A number that no space has: the next free one in rotation, so that a number is not soon
+    /// used again, and its translations are likely to be gone.
     fn free_number(&mut self) -> Option<usize> {
         for _ in 1..self.numbers {
             self.last_number = self.last_number % (self.numbers - 1) + 1;
@@ -276,6 +278,8 @@ impl Kernel {
         // SAFETY: spaces live until they are reaped, and change under the kernel's lock only.
         let space = unsafe { &mut *space };
         if space.number == 1 {
+            // At most a panic's status, 101: the kernel's own codes, such as `FAULTED`, would not
+            // fit the status with which the emulator exits.
             crate::stop(code.min(101));
         }
         self.make_unready(space);
@@ -342,7 +346,7 @@ impl Kernel {
         if place != 0 && !parent.copy(self, place, &mut code, true) {
             parent.registers[A0] = squall_scheduler::call::Refusal::BadAddress as usize;
         }
-        // With whom it waited for it has no mail to exchange.
+        // The child has ended: the page shared with it is unmapped.
         if parent.table.unmap(MAIL + zombie.number * FRAME, &mut self.frames) {
             self.translations_changed();
         }

@@ -44,7 +44,7 @@ impl From<NoMemory> for Refusal {
 }
 
 impl Kernel {
-    /// Does what `space` asks for; says whether it goes behind the others of its level.
+    /// Does what `space` asks for; says whether it goes after the others of its level.
     pub(crate) fn call(&mut self, hart: &mut Hart, space: &mut Space) -> bool {
         let [number, a, b, c, d] = [A7, A0, A0 + 1, A0 + 2, A0 + 3].map(|register| space.registers[register]);
         if number == Call::Yield as usize {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The way into the kernel and out of it.
 //!
-//! There are two of each. A space that gave way in the shared scheduler has left nothing in
+//! There are two of each. A space that yielded in the shared scheduler has left nothing in
 //! registers that it needs, so nothing is saved, and when it goes on it finds only what its own
 //! memory holds, and in registers what the kernel left there: zero, or words of the kernel's that
 //! it can read and do nothing with (addresses of spaces and rings, page tables' roots, which levels
@@ -49,7 +49,7 @@ macro_rules! save {
     };
 }
 
-/// The space in `t4`, whose queue is in `t5`, goes behind the last in it; the first, then in `a0`,
+/// The space in `t4`, whose queue is in `t5`, goes after the last in it; the first, then in `a0`,
 /// is taken out. Where there is but one it is both.
 macro_rules! turn {
     () => {
@@ -74,10 +74,11 @@ pub(crate) unsafe extern "C" fn entry() {
         "csrr t0, scause",
         "addi t0, t0, -{from_user}",
         "bnez t0, .Lnot_a_call",
-        "bnez a7, .Lcall", // To give way is call 0.
+        "bnez a7, .Lcall", // `GiveWay` is call 0.
         "csrw sscratch, tp",
-        // The shared scheduler gave way: nothing to save. Each value is loaded into a register that was not used yet, so that as many
-        // as possible forget what the space had in them. The lock is taken.
+        // The shared scheduler yielded: nothing to save. Each value is loaded into a register that
+        // was not used yet, so that as many as possible forget what the space had in them. The lock
+        // is taken.
         "ld t1, {lock}(tp)",
         "amoswap.w.aq t2, tp, (t1)",
         "ld t4, {space}(tp)",
@@ -139,7 +140,7 @@ pub(crate) unsafe extern "C" fn entry() {
         "bne a0, t0, {enter}",
         "j {enter_same}",
         // A call, or what came of one. To yield by the same short way takes what was kept first, and the same of another at the end;
-        // `enter` forgets what is in registers, if the other gave way.
+        // `enter` forgets what is in registers, if the other yielded with `GiveWay`.
         ".Lcall:",
         "addi t0, a7, -{yield_in_entry}",
         "bnez t0, .Lkeep_and_trap",
@@ -149,7 +150,8 @@ pub(crate) unsafe extern "C" fn entry() {
         "ld t1, {lock}(tp)",
         "amoswap.w.aq t2, tp, (t1)",
         "bnez t2, .Ltrap",
-        "lbu t3, {doomed}(t4)", // Giving way does not look: `kill` sees to it that it goes on where it faults.
+        // `GiveWay` does not look: `kill` sees to it that it goes on where it faults.
+        "lbu t3, {doomed}(t4)",
         "bnez t3, .Lunlock_and_trap",
         "ld t5, {queue}(t4)",
         "ld a1, {ready}(t1)",
@@ -289,7 +291,7 @@ unsafe extern "C" fn load_registers(space: *mut Space) -> ! {
     )
 }
 
-/// Everything but giving way. The space to go on with.
+/// Every trap but `GiveWay`. The space to go on with.
 extern "C" fn trap(hart: &mut Hart) -> *mut Space {
     let cause = read!("scause");
     let mut kernel = KERNEL.take();

@@ -8,7 +8,7 @@ pub enum Call {
     /// From the shared scheduler only: let another space run. No register is kept but those that
     /// the image keeps, `gp` and `tp` among those that are lost; see `image::hand_over`.
     GiveWay = 0,
-    /// Classic: go behind the other processes.
+    /// Classic: go after the other processes.
     Yield,
     /// (address, length): to the console, 4 KiB at most; how many bytes.
     Print,
@@ -67,7 +67,7 @@ pub enum Call {
     Stop,
 }
 
-/// How a space's executor is continued after it gave way.
+/// How a space's executor is continued after it yielded with [`Call::GiveWay`].
 #[repr(usize)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executor {
@@ -77,7 +77,7 @@ pub enum Executor {
     Future = 1,
 }
 
-/// In the arguments of [`Call::Pool`]: give way after every turn.
+/// In the arguments of [`Call::Pool`]: yield to other spaces after every turn.
 pub const TURN_BY_TURN: usize = 2;
 
 /// What a call was refused for; the answer is the negative number.

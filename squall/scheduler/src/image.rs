@@ -29,11 +29,11 @@ pub const HEAP: usize = 0x1_0000_0000;
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Entries {
-    /// Where the kernel lets a process go on that gave way from a stackful task.
+    /// Where the kernel continues a process that yielded from a stackful task.
     pub resume_stackful: unsafe extern "C" fn(),
-    /// Where the kernel lets a process go on that gave way from an executor of futures.
+    /// Where the kernel continues a process that yielded from an executor of futures.
     pub resume_future: unsafe extern "C" fn(),
-    /// The running task goes behind the others of its level; returns
+    /// The running task goes after the others of its level; returns
     /// when it is its turn again. By [`hand_over`] only.
     pub yield_now: unsafe extern "C" fn(*mut Part),
     /// The running task leaves its ring; returns when it was woken
@@ -43,7 +43,7 @@ pub struct Entries {
     pub step: unsafe extern "C" fn(*mut Part) -> *mut Task,
     /// The running task, which is polled, leaves its ring: says who is next.
     pub leave: unsafe extern "C" fn(*mut Part) -> *mut Task,
-    /// Puts a task behind the others of a level.
+    /// Puts a task after the others of a level.
     pub insert: unsafe extern "C" fn(*mut Part, *mut Task, usize),
     /// The document's queue: adds a task of a space; says whether there was room.
     pub rotating_add: unsafe extern "C" fn(*mut Rotating, u32, u32) -> bool,
@@ -60,7 +60,7 @@ pub struct Entries {
 pub const BELOW: usize = 32;
 
 /// Calls one of the image's functions that hand over. They lose all registers, so that the compiler
-/// keeps what is needed behind this call, and no more; `s0` and `s1` it wants to keep itself and
+/// keeps what is needed after this call, and no more; `s0` and `s1` it wants to keep itself and
 /// does not let an assembly block name as lost. `gp` and `tp` are lost too and cannot be named
 /// either: no program may keep anything there, and none does that is linked without
 /// `__global_pointer$` and has no thread-local variables.

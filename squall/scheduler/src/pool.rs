@@ -3,8 +3,8 @@
 //! [`Part`] for each address space.
 //!
 //! A ring holds the tasks of one level that can run, the running one among them. Who is next is who
-//! stands behind the running task, so giving up the processor is one step along the ring: a load
-//! and a store, whatever the number of tasks. Waking a task puts it behind all others of its level,
+//! stands after the running task, so giving up the processor is one step along the ring: a load
+//! and a store, whatever the number of tasks. Waking a task puts it after all others of its level,
 //! and blocking takes it out; both touch two neighbours.
 //!
 //! A part is written by the space that owns it and by the kernel. No other
@@ -78,7 +78,7 @@ impl Task {
 }
 
 impl Queue {
-    /// Puts `task` behind all others.
+    /// Puts `task` after all others.
     ///
     /// # Safety
     /// `task` lives, is in no ring, and stays where it is until it is taken out.
@@ -145,7 +145,7 @@ impl Part {
         }
     }
 
-    /// Puts `task` behind the others of `level`, which is at most
+    /// Puts `task` after the others of `level`, which is at most
     /// `LEVELS - 1`. Nothing if it is in a ring already.
     ///
     /// # Safety
@@ -181,7 +181,7 @@ impl Part {
     /// whose turn it is at the highest level.
     #[inline(always)]
     pub fn choose(&mut self) -> *mut Task {
-        // Acquire: pairs with the kernel's fetch_or behind the mail it speaks of.
+        // Acquire: pairs with the kernel's fetch_or after the mail it speaks of.
         let ready = self.ready.load(Acquire);
         if ready & ATTENTION != 0 {
             return &raw mut self.executor;

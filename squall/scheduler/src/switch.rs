@@ -2,7 +2,7 @@
 //! From one stack to another.
 //!
 //! Who hands over has told the compiler that all registers are lost (`image::hand_over`), so what
-//! is needed behind the hand-over is on the stack already, and no more than that. Here the address
+//! is needed after the hand-over is on the stack already, and no more than that. Here the address
 //! to go on at is added, and the stack pointer noted.
 
 use core::arch::naked_asm;
@@ -30,7 +30,7 @@ macro_rules! restore {
     };
 }
 
-/// The running task goes behind the others of its level.
+/// The running task goes after the others of its level.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn yield_now(part: *mut Part) {
     naked_asm!(
@@ -45,11 +45,11 @@ pub(crate) unsafe extern "C" fn yield_now(part: *mut Part) {
         "sd t3, {running}(a0)",
         save!(),
         restore!(),
-        // Something is more urgent than the neighbour. To be alone with giving way is the common case.
+        // Something is more urgent than the neighbour. Most often it is only the bit `GIVE_WAY`.
         "1:",
         save!(),
-        // Giving way is the highest bit: with that shifted out, zero is left where nothing else is urgent, and zero is the number of
-        // the call to make then.
+        // `GIVE_WAY` is the highest bit: with that shifted out, zero is left where nothing else is
+        // urgent, and zero is the number of the call to make then.
         "slli a7, t2, 1",
         "beqz a7, 2f",
         "addi sp, sp, -{below}",
@@ -107,7 +107,7 @@ pub(crate) unsafe extern "C" fn block(part: *mut Part) {
     )
 }
 
-/// Where the kernel lets a process go on whose stackful task gave way. Its other registers are
+/// Where the kernel continues a process whose stackful task yielded. Its other registers are
 /// another space's leavings until they are loaded here, before any code of the process runs.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]

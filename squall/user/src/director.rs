@@ -8,7 +8,7 @@
 //! | `keep`, `flush` | what happens to translations when the address space changes |
 //! | `tick:N` | lets the timer interrupt every N timebase ticks, as the document did; `tick:0` not at all |
 //! | `hostile`, `hostile:N` | every misdeed, or the N-th |
-//! | `slices` | one process gives way before the end of each slice, to another that never does |
+//! | `slices` | one process yields before the end of each slice, to another that never does |
 //! | `numbers` | uses up all numbers of spaces |
 //! | `stale` | writes to mail whose other side ended while another with its number asks for some; with few numbers and several harts |
 //! | `zombies:N` | a process makes as many children as it may, which end and are not waited for; with `spaces:N` |

@@ -49,7 +49,7 @@ impl Reading {
 }
 
 /// What was counted between two readings, and the frames that were
-/// free behind them; a word for each of [`COUNTED`].
+/// free after them; a word for each of [`COUNTED`].
 pub(crate) type Counted = [u64; COUNTED.len()];
 
 const COUNTED: [&str; 7] =

@@ -24,7 +24,7 @@ pub(crate) fn image() -> &'static Entries {
     unsafe { &*core::ptr::with_exposed_provenance(IMAGE) }
 }
 
-/// The running task goes behind the others of its level.
+/// The running task goes after the others of its level.
 #[inline(always)]
 pub(crate) fn yield_now() {
     // SAFETY: the part is initialised before anything runs that calls this.
@@ -49,7 +49,7 @@ pub(crate) fn take_part(tasks: usize, how: usize) -> bool {
 
 /// Task number `index` of the part.
 pub(crate) fn task(index: usize) -> *mut Task {
-    // SAFETY: `take_part` asked for room behind the part's head.
+    // SAFETY: `take_part` asked for room after the part's head.
     unsafe { part().add(1).cast::<Task>().add(index) }
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn knocks_of(other: usize, me: usize) -> Option<u64> {
         if let Some(knocks) = knocks() {
             return Some(knocks);
         }
-        // In this order: an end behind the question leaves its mark for `sleep`.
+        // In this order: an end after the question leaves its mark for `sleep`.
         if take_mail() & ALL_SLEEP != 0 {
             return None;
         }

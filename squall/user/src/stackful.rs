@@ -7,7 +7,7 @@ use crate::kernel::grow;
 use crate::scheduler::{block, insert, task};
 
 /// Bytes of a task's stack. The kernel puts nothing on it, so it holds what the task's own calls
-/// need: a few small frames. There is no guard page behind it.
+/// need: a few small frames. There is no guard page.
 const STACK: usize = 1024;
 
 /// Stacks for the tasks of these numbers, made ready at `level` with

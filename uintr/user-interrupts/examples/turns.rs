@@ -157,7 +157,8 @@ mod turns {
 
     fn new_stack() -> *mut u64 {
         let end = Box::leak(vec![0_u128; STACK].into_boxed_slice()).as_mut_ptr_range().end.cast::<u64>();
-        // SAFETY: within the stack. As behind a call: nothing to return to, and below it where to begin and six registers.
+        // SAFETY: within the stack. As after a call: nothing to return to, and below it where to
+        // begin and six registers.
         unsafe {
             end.sub(2).write(begins as *const () as u64);
             end.sub(8)

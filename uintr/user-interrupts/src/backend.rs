@@ -122,7 +122,8 @@ pub fn reason() -> String {
     unsafe { CStr::from_ptr(sys::uintr_backend_reason()) }.to_string_lossy().into_owned()
 }
 
-/// The signal that carries an interrupt by signals; none with hardware. It must not be blocked or given another handler.
+/// The signal that carries an interrupt with the signals backend; none with hardware. It must not
+/// be blocked or given another handler.
 pub fn signal() -> Option<i32> {
     Some(sys::uintr_signal()).filter(|number| *number != 0)
 }

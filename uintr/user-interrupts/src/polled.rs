@@ -18,9 +18,10 @@ pub struct Style {
 /// A vector without a handler: what is sent to it is read, and polled, as from an eventfd, by any thread that has the
 /// descriptor.
 ///
-/// poll(2), select(2), epoll(7) and io_uring find it readable as long as a read would give something. It ends with the process that made
-/// it: with hardware whoever else holds the descriptor is told by `POLLHUP` and the end of the file, by signals (an eventfd) nobody is
-/// told.
+/// poll(2), select(2), epoll(7) and io_uring find it readable as long as a read would give
+/// something. It ends with the process that made it: with hardware whoever else holds the
+/// descriptor is told by `POLLHUP` and the end of the file, with the signals backend (an eventfd)
+/// nobody is told.
 #[derive(Debug)]
 pub struct Polled(OwnedFd);
 

@@ -18,10 +18,11 @@ pub enum Calls {
     /// The handler runs, and the call goes on where signal(7) says that one does with `SA_RESTART`.
     #[default]
     GoOn,
-    /// As `GoOn`, and poll(2) and epoll_wait(2) without a time-out, which fail with `EINTR` behind any handler else, go on too. By the
-    /// hardware alone: `ENOTSUP` by signals.
+    /// As `GoOn`. Also restarts poll(2) and epoll_wait(2) without a time-out, which normally fail
+    /// with `EINTR` after a handler. With the hardware alone: `ENOTSUP` with the signals backend.
     GoOnPolling,
-    /// The handler runs, and the call fails with `EINTR`. By signals either all receivers of a process say so, or none.
+    /// The handler runs, and the call fails with `EINTR`. With the signals backend either all
+    /// receivers of a process say so, or none.
     Fail,
 }
 
@@ -48,7 +49,8 @@ enum Handler {
 ///
 /// It begins masked: the handler runs from [`Receiver::unmask`] on. It runs masked, on the stack of what it interrupts below
 /// the red zone, with all registers saved but AMX tiles. What was not handled when the receiver is dropped is gone.
-/// One that is dropped while a handler has yet to return, which may be another user-level thread's, goes on until its thread ends.
+/// One that is dropped before a handler has returned (inside it, or by another user-level thread of
+/// its thread) stays registered until its thread ends.
 ///
 /// It stays in its thread:
 ///
@@ -108,8 +110,8 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// As [`Receiver::counting`]; `ENOTSUP`: by signals, another receiver of this process has chosen otherwise, or
-    /// this one [`Calls::GoOnPolling`].
+    /// As [`Receiver::counting`]; `ENOTSUP`: with the signals backend, another receiver of this
+    /// process has chosen otherwise, or this one [`Calls::GoOnPolling`].
     pub unsafe fn new(handler: impl Fn(u8) + 'static, calls: Calls) -> io::Result<Self> {
         Self::of(Handler::Calls(Box::new(handler)), calls)
     }
@@ -155,10 +157,12 @@ impl Receiver {
         descriptor(sys::uintr_vector_fd(vector.into(), 0))
     }
 
-    /// What is written to `eventfd` sends `vector`: whoever writes, the kernel too, which does it for an io_uring(7) at each completion once the
-    /// eventfd is registered there. What was written before is sent at once. The vector keeps it open until it is [revoked](Receiver::revoke), and
-    /// has no descriptor besides. By signals a thread of the library's own waits for it first, and what somebody else has read before that thread
-    /// looks is not sent.
+    /// What is written to `eventfd` sends `vector`: whoever writes, the kernel too, which does it
+    /// for an io_uring(7) at each completion once the eventfd is registered there. What was written
+    /// before is sent at once. The vector keeps it open until it is [revoked](Receiver::revoke),
+    /// and has no descriptor besides. With the signals backend a thread of the library watches the
+    /// eventfd (epoll(7)) and sends; a count that somebody else reads before that thread looks is
+    /// lost.
     ///
     /// # Errors
     ///
@@ -167,8 +171,9 @@ impl Receiver {
         result(sys::uintr_vector_eventfd(vector.into(), eventfd.as_raw_fd(), 0)).map(drop)
     }
 
-    /// Nobody may send `vector` any more, whoever holds its descriptor or writes to its eventfd; sending it then is SIGSEGV in the sender. It may be
-    /// had anew by [`Receiver::vector`], and is another then.
+    /// Nobody may send `vector` any more, whoever holds its descriptor or writes to its eventfd;
+    /// sending it then is SIGSEGV in the sender. [`Receiver::vector`] may make it anew; old
+    /// descriptors and senders stay invalid.
     ///
     /// # Errors
     ///
@@ -177,8 +182,9 @@ impl Receiver {
         result(sys::uintr_revoke(vector.into(), 0)).map(drop)
     }
 
-    /// Sends `vector` to this thread `first` from now and then each `period`, or once, in place of what was set before. What falls due before the last was
-    /// handled is one with it. It ends with the receiver, or by [`Receiver::stop_timer`].
+    /// Sends `vector` to this thread `first` from now and then each `period`, or once, in place of
+    /// what was set before. What falls due before the last was handled merges with it. It ends with
+    /// the receiver, or by [`Receiver::stop_timer`].
     ///
     /// # Errors
     ///
@@ -204,7 +210,8 @@ impl Receiver {
     pub fn mask(&self) {
         #[cfg(target_arch = "x86_64")]
         if crate::sender::by_hardware() {
-            // SAFETY: CLUI; the process has hardware. Not `nomem`: what a handler wrote is read behind it.
+            // SAFETY: CLUI; the process has hardware. Not `nomem`: what a handler wrote is read
+            // after it.
             unsafe { std::arch::asm!(".byte 0xf3, 0x0f, 0x01, 0xee", options(nostack, preserves_flags)) };
             return;
         }
@@ -239,8 +246,9 @@ impl Receiver {
         sys::uintr_unmasked_call() != 0
     }
 
-    /// Sleeps until an interrupt is pending, or `timeout` has passed. Call it masked, behind a look at what is waited for,
-    /// and unmask afterwards, where the handler runs: nothing can come between.
+    /// Sleeps until an interrupt is pending, or `timeout` has passed. Call it masked, after a look
+    /// at what is waited for, and unmask afterwards, where the handler runs: nothing can come
+    /// between.
     ///
     /// # Errors
     ///
@@ -249,12 +257,14 @@ impl Receiver {
         pending(sys::uintr_wait_until(deadline(timeout), 0))
     }
 
-    /// As [`Receiver::wait`], and ends as soon as `file` can be read too, also where an interrupt is pending besides: what pselect(2) is beside
-    /// signals. `file` may be an epoll(7) or an io_uring(7), behind which the loop asks without blocking what there is.
+    /// As [`Receiver::wait`], and ends as soon as `file` can be read too, also where an interrupt
+    /// is pending besides: what pselect(2) is beside signals. `file` may be an epoll(7) or an
+    /// io_uring(7), after which the loop asks without blocking what there is.
     ///
     /// # Errors
     ///
-    /// `EINTR`: a signal's handler ran, or, by signals, for no reason that concerns the caller.
+    /// `EINTR`: a signal's handler ran, or, with the signals backend, for no reason that concerns
+    /// the caller.
     pub fn wait_readable(&self, file: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<Pending> {
         pending(sys::uintr_wait_fd(file.as_raw_fd(), deadline(timeout), 0))
     }

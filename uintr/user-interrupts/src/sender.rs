@@ -74,8 +74,9 @@ impl Sender {
         senders.into_iter().for_each(Self::send);
     }
 
-    /// Sends: one instruction behind one test, with hardware. Nothing, if the receiver has ended. A vector that was
-    /// [revoked](crate::Receiver::revoke) is SIGSEGV, by signals as well.
+    /// Sends: one instruction after one test, with hardware. Nothing, if the receiver has ended. A
+    /// vector that was [revoked](crate::Receiver::revoke) is SIGSEGV, with the signals backend as
+    /// well.
     #[inline]
     pub fn send(&self) {
         #[cfg(target_arch = "x86_64")]

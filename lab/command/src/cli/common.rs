@@ -311,7 +311,8 @@ impl Delivery {
             remember(&target);
         }
         if !terminal.quiet && !to_stdout {
-            // The path has a line of its own: with anything behind it a terminal of 80 columns breaks it.
+            // The path has a line of its own: with anything after it a terminal of 80 columns
+            // breaks it.
             aside!(
                 "Saved as {}{kept}\nAll of it: doorbell show --details; a page: doorbell report",
                 target.display()

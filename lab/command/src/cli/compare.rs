@@ -37,7 +37,7 @@ pub struct Args {
     /// The results to compare, likewise; with --live one such command
     #[arg(required = true)]
     candidates: Vec<PathBuf>,
-    /// Measure instead: both commands are run with the arguments behind `--` and take turns in
+    /// Measure instead: both commands are run with the arguments after `--` and take turns in
     /// slices of a few milliseconds, until every difference is decided
     #[arg(long, requires = "measured")]
     live: bool,

@@ -20,11 +20,11 @@ use doorbell_verdict::gpu::{BLOCKS, SPINS, WAKES_GPU};
 
 mod distance;
 
-/// How long each way is measured behind each kernel, in all blocks together, unless told otherwise;
+/// How long each way is measured after each kernel, in all blocks together, unless told otherwise;
 /// and so many kernels a block at least.
 const WINDOW: Duration = Duration::from_millis(250);
 const FEWEST_KERNELS: u32 = 5;
-/// What tells how to wait here: a way of each kind, behind kernels that are short, as long as a
+/// What tells how to wait here: a way of each kind, after kernels that are short, as long as a
 /// spin may be, and long.
 const FIRST: [&str; 11] = [
     "gpu-stream-spin",
@@ -82,7 +82,7 @@ pub struct Args {
     /// node farthest from it [default: wherever the scheduler puts it]
     #[arg(long, value_name = "CPU", value_parser = cpu)]
     cpu: Option<Cpu>,
-    /// How long each way is measured behind each kernel, in all blocks together [default: 250ms,
+    /// How long each way is measured after each kernel, in all blocks together [default: 250ms,
     /// and at least 5 kernels a block]
     #[arg(long, value_parser = span, value_name = "TIME")]
     time: Option<Duration>,
@@ -190,7 +190,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
 /// The way that asks for so long as it is told.
 const HYBRID: &str = "gpu-hybrid";
 
-/// `way` behind kernels that are set off `gap` apart, wherever the scheduler puts the waiter.
+/// `way` after kernels that are set off `gap` apart, wherever the scheduler puts the waiter.
 pub(super) fn configuration(
     way: &Way,
     Kernel([least, most]): Kernel,

@@ -207,7 +207,7 @@ fn imported(paths: &[PathBuf]) -> anyhow::Result<Vec<Record>> {
     Ok(records)
 }
 
-/// Puts `imported` behind what was measured, held to the same rules.
+/// Puts `imported` after what was measured, held to the same rules.
 fn join(result: &mut ResultFile, imported: Vec<Record>) {
     for mut record in imported {
         let violations = violations(&record, &Known::default());

@@ -415,7 +415,7 @@ fn complain(error: &anyhow::Error) -> ExitCode {
     if error.is::<usage::Usage>() { Exit::Usage.into() } else { Exit::Failed.into() }
 }
 
-/// The arguments of a verb as they are written, behind its name.
+/// The arguments of a verb as they are written, after its name.
 #[cfg(test)]
 fn typed<A: clap::Args>(words: &str) -> A {
     let command = A::augment_args(clap::Command::new("verb").no_binary_name(true));

@@ -219,7 +219,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     /// Two packages of 32 cores with two hardware threads each, eight
-    /// cores behind each third-level cache.
+    /// cores to each third-level cache.
     fn two_packages_of_64() -> Topology {
         let list = |ids: Vec<u32>| {
             let text: Vec<String> = ids.iter().map(u32::to_string).collect();

@@ -274,7 +274,7 @@ fn document_words() -> String {
     words.join(" ")
 }
 
-/// Boots Squall, and with `chapter` Linux on the same machine behind it, and makes a result of what
+/// Boots Squall, and with `chapter` Linux on the same machine after it, and makes a result of what
 /// they say. `tell` hears what is begun.
 pub(super) fn run(
     tasks: &ArgMatches,

@@ -590,7 +590,7 @@ fn host_name() -> String {
     format!("{model}, {}", counted(cpus as u64, "CPU"))
 }
 
-/// `command`, behind the driver. Its reasons to refuse are in the kernel's log.
+/// `command`, after the driver is loaded. Its reasons to refuse are in the kernel's log.
 fn loads(module: &Path, command: &[String]) -> Vec<String> {
     let script = "insmod \"$0\" || { dmesg | grep uintr: >&2; exit 1; }; exec \"$@\"";
     let words = ["/bin/sh", "-c", script].map(str::to_owned);

@@ -57,7 +57,7 @@ const WRONG: [&str; 45] = [
     "\u{1b}[31m\r\n::error::",
 ];
 
-/// Every argument with a value, behind the words that lead to its verb.
+/// Every argument with a value, after the words that lead to its verb.
 fn arguments() -> Vec<(Vec<String>, clap::Arg)> {
     fn below(command: &clap::Command, words: &[String], found: &mut Vec<(Vec<String>, clap::Arg)>) {
         let of_its_own = |argument: &&clap::Arg| argument.get_action().takes_values();
@@ -91,7 +91,7 @@ fn met(words: &[String], argument: &clap::Arg, value: impl Into<OsString>) -> Op
             word.push(value);
             words.push(word);
         }
-        // Those behind the first need one before them.
+        // Those after the first need one before them.
         None if argument.get_index() != Some(1) || argument.is_last_set() => return None,
         None => words.extend([OsString::from("--"), value]),
     }

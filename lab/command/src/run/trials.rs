@@ -89,7 +89,7 @@ pub(super) fn with_bench(plan: Plan, machine: &Machine, accompanied: bool) -> Pl
     Plan { bench, ..plan }
 }
 
-/// With what of `configuration` must be the same for one pair of sides to do it behind others; none
+/// With what of `configuration` must be the same for one pair of sides to do it after others; none
 /// where it has a pair of its own.
 fn one_by_one(configuration: &Configuration) -> Option<(u32, &Placement, Scheduler, Contexts)> {
     let Configuration { placement, scheduler, contexts, load, trace, latency_limit_us, .. } = configuration;

@@ -181,7 +181,7 @@ fn a_kernel_that_goes_wrong_in_the_middle_ends_its_way_by_name_and_the_one_besid
 
 /// A kernel that fails or never ends from the first on, or with others to follow. The side that had
 /// nothing to do in it counted as one that makes its report, for which there are a hundred seconds
-/// more; and nobody is called behind a kernel that failed, so that ways which wait for a host
+/// more; and nobody is called after a kernel that failed, so that ways which wait for a host
 /// function were called hung.
 #[test]
 fn every_kernel_that_fails_or_never_ends_fails_or_hangs_its_trial_and_no_other() {

@@ -123,7 +123,7 @@ fn the_exit_status_is_that_of_the_command_in_the_guest_which_has_failed_without_
     assert!(said.contains("left no result"), "{said}");
 }
 
-/// What came behind the end was kept, as long as it came: gigabytes.
+/// What came after the end was kept, as long as it came: gigabytes.
 #[test]
 fn a_guest_that_goes_on_sending_after_its_end_fills_no_memory() {
     let stage = Stage::new();

@@ -38,7 +38,8 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut fastrand::Rng) {
                 let to = random.usize(0..=bytes.len());
                 bytes.splice(to..to, piece);
             }
-            // A number replaced by another: what the parser lets through and everything behind it must take.
+            // A number replaced by another: what the parser lets through and everything after it
+            // must take.
             _ => {
                 let Some(start) = (at..bytes.len()).find(|index| bytes[*index].is_ascii_digit()) else {
                     continue;
@@ -64,7 +65,7 @@ fn a_mutated_result_file_is_read_or_refused_and_never_panics() {
         let outcome = std::panic::catch_unwind(|| exercise(&bytes));
         accepted += u32::from(outcome.unwrap_or_else(|_| panic!("mutation {number} made it panic")));
     }
-    // If nothing came through, nothing behind the parser was tried.
+    // If nothing came through, nothing after the parser was tried.
     assert!(accepted > mutations / 50, "{accepted} of {mutations} were read");
     println!("{accepted} of {mutations} mutations were read, the others refused");
 }

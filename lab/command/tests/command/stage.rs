@@ -263,7 +263,7 @@ pub(crate) fn after(first: &str, command: &Command) -> Command {
     with(shell, command)
 }
 
-/// `outer` with `command` behind its words, in that one's environment.
+/// `outer` with `command` after its words, in that one's environment.
 pub(crate) fn with(mut outer: Command, command: &Command) -> Command {
     outer.arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {

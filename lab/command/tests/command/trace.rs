@@ -429,7 +429,7 @@ fn planted_edge(recording: &Recording) -> String {
     Edge::letter(recording.program.edges.iter().position(right).unwrap())
 }
 
-/// What `whatif` is asked of the planted waiter's edge of a recording, `run` behind.
+/// What `whatif` is asked of the planted waiter's edge of a recording, followed by `run`.
 fn asked_of(recording: &Recording, words: &str, run: &str) -> Command {
     let (letter, file) = (planted_edge(recording), recording.stage.file("trace.json"));
     let words = format!("trace whatif {file} --edge {letter} {words} --verify --blocks 2 -- {run}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What must hold of a result file beyond the types of its fields, so
-//! that everything behind the reader may rely on it.
+//! that everything after the reader may rely on it.
 
 use super::histogram::Counters;
 use super::populations::Population;

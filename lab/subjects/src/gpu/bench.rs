@@ -310,7 +310,7 @@ impl Bench {
     /// One word to the resident kernel, and its answer.
     fn exchange(&self, word: u32) -> Result<Exchange, Fault> {
         let before = now_ns(self.clock);
-        // There for everybody once the call is over: `written` is behind it.
+        // There for everybody once the call is over: `written` is after it.
         self.page.to.0.swap(word, SeqCst);
         let written = now_ns(self.clock);
         self.look(&self.page.from.0, word)?;
@@ -328,7 +328,7 @@ impl Bench {
         let mut exchanges = Vec::with_capacity(count as usize);
         for word in 1..=count {
             // So that words come at every point of the kernel's loop:
-            // some just before it asks, and some just behind.
+            // some just before it asks, and some just after.
             let until = now_ns(self.clock) + random.u64(..LONGEST_PAUSE_NS);
             while now_ns(self.clock) < until {
                 std::hint::spin_loop();
@@ -365,7 +365,7 @@ impl Bench {
         let began = Instant::now();
         let mut asked = Duration::ZERO;
         loop {
-            // Before the looks: this machine may stand still behind them.
+            // Before the looks: this machine may stand still after them.
             let is_late = began.elapsed() > PATIENCE;
             for _ in 0..4096 {
                 if word.load(SeqCst) == value {
@@ -402,7 +402,7 @@ impl Bench {
         self.set_off().map_err(fault)
     }
 
-    /// What is recorded behind each kernel.
+    /// What is recorded after each kernel.
     pub(super) fn event(&self) -> Event<'static> {
         // SAFETY: the bench's own, and whoever waits for it has the bench.
         unsafe { Event::from_raw(self.event) }

@@ -3,7 +3,7 @@
 //!
 //! A kernel answers words, each with the time at which the word had come and the time at which it
 //! last asked in vain. A word cannot come before it was sent, nor be missed after it was written,
-//! nor be answered behind the answer: each exchange bounds the difference of the two clocks from
+//! nor be answered after the answer: each exchange bounds the difference of the two clocks from
 //! both sides, and many at different points of the kernel's loop bound it to the time that one
 //! question takes over the bus, half of it either way. Two sets, before and after a trial, tell how
 //! much faster one clock goes than the other, which is taken off.

@@ -20,7 +20,7 @@ use doorbell_results::record::Figure;
 use doorbell_results::record::io::Io;
 use std::time::Duration;
 
-/// Exchanges before a trial, and behind it.
+/// Exchanges before a trial, and after it.
 const EXCHANGES: u32 = 200;
 /// How long an event is asked about before the driver blocks, unless
 /// told otherwise: about what a blocking wake-up costs.

@@ -44,7 +44,7 @@ enum Wait {
     HostBell,
     /// A word in pinned memory is looked at, written by the kernel itself.
     Flag,
-    /// The same, written by the stream behind the kernel.
+    /// The same, written by the stream after the kernel.
     WriteValue,
     /// The event is asked about for a time, then the driver blocks.
     Hybrid,
@@ -61,7 +61,7 @@ enum Start {
     Graph,
     /// It is there and looks at a word in pinned memory.
     Resident,
-    /// It stands in a stream behind a wait for a word.
+    /// It stands in a stream after a wait for a word.
     WaitValue,
 }
 

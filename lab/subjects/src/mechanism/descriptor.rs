@@ -27,7 +27,7 @@ pub(crate) trait Descriptors: Send + Sync + 'static {
 /// The longest token: an eventfd's sum.
 pub(super) const LONGEST: usize = 8;
 
-/// A token and room behind it.
+/// A token and room after it.
 type Token = [u8; LONGEST];
 
 pub(crate) struct Ends {

@@ -380,7 +380,7 @@ mod tests {
         let mut receiver = Receiver::of(receives, receiving).unwrap();
         redirect.to(&socket).unwrap();
         let mut sender = Sender::of(sends, sending).unwrap();
-        // What is sent through one queue comes in order: behind the foreign frame comes one of ours.
+        // What is sent through one queue comes in order: after the foreign frame comes one of ours.
         sender.frames_of(KIND + 1);
         sender.send(1).unwrap();
         while sender.free.len() < UNDER_WAY as usize {

@@ -313,7 +313,7 @@ impl Preemption {
                 }
                 before = now;
             };
-            // The interrupt came behind one of the two last readings.
+            // The interrupt came after one of the two last readings.
             let lost = clock.now().saturating_sub(before);
             side.times.operation.record(clock.ps(lost));
             side.times.response.record(fired.saturating_sub(due) * 1000);

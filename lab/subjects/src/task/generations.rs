@@ -174,7 +174,7 @@ fn asleep(id: i32, of_process: bool) -> Result<u64, SideError> {
     let path = if of_process { format!("/proc/{id}/status") } else { format!("/proc/self/task/{id}/status") };
     let started = Instant::now();
     loop {
-        // Before the look: this machine may stand still behind it.
+        // Before the look: this machine may stand still after it.
         let is_late = started.elapsed() > PATIENCE;
         let text = doorbell_files::kernel(&path).map_err(|error| unread(&path, error.to_string()))?;
         let number = |key: &str| field(&text, key)?.trim().parse::<u64>().ok();

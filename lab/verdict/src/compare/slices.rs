@@ -102,7 +102,7 @@ pub(super) fn both<'a>(
     let [baseline, candidate] = if in_one {
         let all: Vec<&Variant> = variants[0].iter().chain(variants[1]).collect();
         let levels = levels(&all, &[]).map(Rc::new);
-        // Those of the candidate stand behind those of the baseline.
+        // Those of the candidate stand after those of the baseline.
         let first = [0, variants[0].len()];
         [0, 1].map(|side| measured(files[side], variants[side], levels.clone(), first[side]))
     } else {

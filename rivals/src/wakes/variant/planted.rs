@@ -31,8 +31,8 @@ impl Waiter for RearmsFirst {
             return Heard::TimedOut;
         }
         let [count, told] = self.words;
-        // The mistake: a token that is added between these two is consumed with the old one, and the next
-        // notification finds that there is one.
+        // The mistake: a token that is added between these two is consumed with the old one, and
+        // the next notifier sees `told` = 1 and does not ring.
         told.store(0, SeqCst);
         // Makes the gap between them a wide one.
         std::thread::yield_now();
@@ -91,7 +91,7 @@ pub fn forgets(_: Place, notifiers: usize) -> Result<Opened, String> {
     })
 }
 
-/// One call of so many does not return: as if a notifier that waits for room were not woken.
+/// The call with this number does not return: as if a notifier that waits for room were not woken.
 const STAYING: u64 = 1000;
 
 pub fn stays(_: Place, notifiers: usize) -> Result<Opened, String> {

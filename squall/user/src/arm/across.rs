@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks of two address spaces, or three, that take turns: every hand-off goes to the next space.
 //!
-//! The spaces give way after every turn, stand in one queue of the kernel, and hold as many of the
+//! The spaces yield after every turn, stand in one queue of the kernel, and hold as many of the
 //! tasks each. The first task of the first space takes the readings. The others' tasks have two
 //! turns more, for they begin and end a turn later. Each space counts its own turns, and says at
 //! its end how many they were.
@@ -37,7 +37,7 @@ const COULD_NOT_BEGIN: usize = GREATEST_CODE;
 const UNCOUNTED: usize = 2;
 
 /// Where the measuring side leaves what it counted for the parent,
-/// and behind that the bytes of a task.
+/// and after that the bytes of a task.
 const LEFT_FOR_THE_PARENT: usize = 0;
 
 /// What a side is told beside the number of turns.

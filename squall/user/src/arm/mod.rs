@@ -27,7 +27,7 @@ pub(crate) mod turn {
         TURNS.store(TURNS.load(Relaxed) + 1, Relaxed);
     }
 
-    /// So many turns, with a hand-over behind each, while `KEPT`
+    /// So many turns, with a hand-over after each, while `KEPT`
     /// values of the task's own are in use: the compiler keeps them
     /// where it finds that cheapest, and nothing is done with them.
     #[inline(always)]

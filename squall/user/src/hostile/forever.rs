@@ -26,7 +26,7 @@ pub(super) fn parks() {
     parks_on();
 }
 
-/// With a part of the pool, whatever mail comes.
+/// Parks again after every mail, for ever; needs its part of the pool.
 pub(super) fn parks_on() {
     loop {
         take_mail();

@@ -174,8 +174,8 @@ pub(crate) fn start(what: usize, word: usize) -> usize {
     spawn(program::HOSTILE, [what, word], program::LEVEL)
 }
 
-/// Processes with kernel stacks, which have no executor, give way: at once, or after they have
-/// yielded; among others that yield.
+/// Processes with kernel stacks, which have no executor, call `GiveWay`: at once, or after they
+/// have called `Yield`; among others that do the latter.
 fn give_way_on_kernel_stacks() -> bool {
     let Some(index) = MISDEEDS.iter().position(|(what, _, _)| *what == GIVES_WAY_ALONE) else { return false };
     must(Call::KernelStacks, [1, 0, 0, 0]);

@@ -12,7 +12,7 @@ use crate::hostile::start;
 use crate::kernel::{call, counters, exit, must, say, wait};
 use crate::scheduler::{sleep_for, take_mail, take_part, yield_now};
 
-/// What they do, over and over. Those that give way and those that yield go round among themselves.
+/// What they do, over and over. Those that yield, by whichever call, take turns among themselves.
 const LIVES: &[fn()] = &[
     || core::hint::spin_loop(),
     yield_now,

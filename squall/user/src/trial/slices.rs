@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whoever gives way early keeps its share of the hart, and has no more.
+//! Whoever yields early keeps its share of the hart, and has no more.
 
 use squall_scheduler::call::{Call, TURN_BY_TURN};
 
@@ -8,7 +8,7 @@ use crate::hostile::{SLICE, start};
 use crate::kernel::{must, say, time, wait};
 use crate::scheduler::{take_part, yield_now};
 
-/// One process gives way at nine tenths of each slice, another never does. What each had of the
+/// One process yields at nine tenths of each slice, another never does. What each had of the
 /// hart, in timebase ticks.
 pub(crate) fn run() {
     must(Call::Tick, [SLICE, 0, 0, 0]);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers of spaces are accounted for as memory is: one process with all that descend from it has
-//! three quarters of them at most, also of such as ended and were never waited for.
+//! Space IDs are limited per process tree to three quarters of all, as memory is, zombies included.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -32,8 +31,8 @@ pub(crate) fn make(parent: usize, me: usize) -> ! {
     }
 }
 
-/// Twice, so that what the first had is seen to come back; with
-/// `numbers` of spaces. The first space's.
+/// Twice, so that what the first had is seen to come back; with `numbers` space IDs. Runs in the
+/// first space.
 pub(crate) fn run(numbers: usize, me: usize) -> bool {
     for _ in 0..2 {
         let maker = start(MAKES_ZOMBIES, me);

@@ -17,7 +17,7 @@
 //!
 //! The rules that keep a wake-up from being lost:
 //!
-//! 1. Who waits is in the queue before it arms, and looks behind that.
+//! 1. Who waits is in the queue before it arms, and looks after that.
 //! 2. The interrupt clears ON before it takes PIR.
 //! 3. Arming clears ON: what it stood for is looked at next.
 //! 4. Whoever turns a bit of PIR into a count wakes that vector's queue. A look that only looks
@@ -25,7 +25,7 @@
 //! 5. Rest is decided and entered under the lock that arming takes, and only where nobody is
 //!    queued. That somebody was just woken does not count: it may never look again.
 //! 6. The work is free to be queued again before it takes what is to be woken.
-//! 7. Who is moved off a processor that goes off-line is looked at behind the move.
+//! 7. Who is moved off a processor that goes off-line is looked at after the move.
 //! 8. Interrupts have a share of each processor's time. Where it is used up, all that are armed
 //!    there are *throttled*: SN is set though somebody waits, until a timer clears it and looks, in
 //!    this order.

@@ -65,7 +65,7 @@ enum Op {
     // Sleeps if the word has the value, compared under the kernel's lock; `None` sleeps without looking.
     FutexWait { at: usize, expected: Option<Value> },
     FutexWake { at: usize, all: bool },
-    // Writes an eventfd: adds one, and raises the edge in the word behind it.
+    // Writes an eventfd: adds one, and raises the edge in the word after it.
     TokenWrite { at: usize },
     // Reads an eventfd without blocking: takes what is there.
     TokenTake { at: usize },
@@ -196,7 +196,7 @@ pub enum Action {
 struct At {
     line: u8,
     registers: [u8; REGISTERS],
-    /// What the load behind the present instruction has already read.
+    /// What the load after the present instruction has already read.
     early: Option<u8>,
     /// Asleep on the futex of that word.
     asleep: Option<u8>,

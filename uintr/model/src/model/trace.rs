@@ -95,7 +95,7 @@ impl fmt::Display for Replayed {
     }
 }
 
-/// Reads the events whose names stand behind `prefix`, and has `follow`
+/// Reads the events whose names stand after `prefix`, and has `follow`
 /// look at those of each receiver, in their order; it returns how many
 /// states were possible at a time. Other events are left alone.
 pub(super) fn replay(
@@ -194,7 +194,7 @@ pub(super) fn closure<S: Copy + Eq + Hash>(
 }
 
 /// Follows one receiver's steps from `start`; `take` gives the states
-/// behind the line of that index.
+/// after the line of that index.
 pub(super) fn follow<S: Copy + Eq + Hash>(
     receiver: u64,
     lines: &[Line],

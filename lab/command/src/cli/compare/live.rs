@@ -355,7 +355,7 @@ impl Drop for Started {
     }
 }
 
-/// Puts `one`, whose first block is number `before`, behind `whole`, which then has `blocks`.
+/// Puts `one`, whose first block is number `before`, after `whole`, which then has `blocks`.
 fn join(whole: &mut Option<ResultFile>, mut one: ResultFile, before: u32, blocks: u32, command: &str) {
     one.records.iter_mut().for_each(|record: &mut Record| record.block += before);
     one.primitives.iter_mut().for_each(|reading| reading.block += before);

@@ -38,7 +38,7 @@ struct Order {
     /// The folder of the results
     #[arg(long, value_name = "FOLDER", default_value = "results")]
     results: String,
-    /// What each node measures, behind `--`
+    /// What each node measures, after `--`
     #[arg(last = true, required = true, value_name = "VERB AND ARGUMENTS")]
     measured: Vec<String>,
 }

@@ -36,7 +36,7 @@ struct Command<A: clap::Args> {
     args: A,
 }
 
-/// The arguments of a verb as they are written, behind its name.
+/// The arguments of a verb as they are written, after its name.
 pub(super) fn typed<A: clap::Args>(words: &str) -> A {
     let words = std::iter::once("verb").chain(words.split_whitespace());
     Command::<A>::try_parse_from(words).unwrap().args

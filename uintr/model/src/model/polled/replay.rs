@@ -11,7 +11,7 @@ use super::steps::Polled;
 use crate::model::trace::{self, Line, ReplayError, Replayed, Vectors, WAKE};
 use crate::upid::UpidValue;
 
-/// The driver's steps, by the names of its trace events behind `uintr_polled_`.
+/// The driver's steps, by the names of its trace events after `uintr_polled_`.
 const EVENTS: [&str; 6] = ["arm", "notice", "take", "rest", "throttle", "unthrottle"];
 
 /// Follows every receiver without a handler of a trace in the text form of the kernel's tracefs;
@@ -57,7 +57,7 @@ impl Follower {
         Self { polled: Polled { config, hazard: None }, vectors }
     }
 
-    /// The states behind one post.
+    /// The states after one post.
     fn posts(&self, state: &State) -> Vec<State> {
         let posted = |vector| {
             let mut posted = *state;
@@ -116,7 +116,7 @@ impl Follower {
         }
     }
 
-    /// The states behind the handler's look at PIR, which found `requests`.
+    /// The states after the handler's look at PIR, which found `requests`.
     fn noticed(&self, state: State, c: usize, requests: u8) -> Vec<State> {
         trace::closure([state], |state| self.posts(state))
             .into_iter()

@@ -71,7 +71,7 @@ impl Polled {
         for c in 0..2u8 {
             let cpu = &state.cpus[usize::from(c)];
             let open = |bits: u8| (0..VECTORS).all(|v| bits >> v & 1 == 0 || state.queue_lock[v] == 0);
-            // Outside hard interrupts, so behind a handler; a queue's lock it can wait for.
+            // Outside hard interrupts, so after a handler; a queue's lock it can wait for.
             let idle = cpu.irq == Irq::None && !self.masked(state, usize::from(c));
             if idle
                 && match cpu.work {
@@ -153,6 +153,7 @@ impl Polled {
         let free = state.lock == Holder::Nobody;
         match state.waiters[w].at {
             At::Asleep => false,
+            // Hazard P1: looks before it queues.
             At::Out if self.has(Hazard::P1) => free,
             At::Out | At::Leave | At::Tell => queue_free,
             At::Queued | At::Take => free,
@@ -174,6 +175,7 @@ impl Polled {
                 let nobody = !state.waiters.iter().any(|waiter| waiter.queued);
                 let cpu = &mut state.cpus[usize::from(c)];
                 (cpu.in_flight, cpu.irq) = (0, Irq::Begun);
+                // Hazard P9: decides to rest without the lock.
                 cpu.nobody = self.has(Hazard::P9) && nobody;
             }
             Action::Send(s) => self.send(&mut state, usize::from(s)),
@@ -187,10 +189,12 @@ impl Polled {
                 state.cpus[usize::from(c)].closed = true;
                 if state.armed && state.to == c {
                     state.to = 1 - c;
-                    // The look behind the move is the handler's.
+                    // The look after the move is the handler's.
+                    // Hazard P10: nobody looks at those moved off a processor.
                     if !self.has(Hazard::P10) {
                         state.cpus[usize::from(1 - c)].in_flight = 1;
                     }
+                    // Hazard P15: no timer for those moved off a processor.
                     state.timer_lost = state.throttled && self.has(Hazard::P15);
                 }
             }
@@ -217,12 +221,14 @@ impl Polled {
     pub(super) fn unthrottle(&self, state: &mut State, c: usize) {
         state.lock = Holder::Irq(c as u8);
         state.throttled = false;
+        // Hazard P14: the timer looks, and then arms again.
         if self.has(Hazard::P14) {
             state.cpus[c].bits = std::mem::take(&mut state.pir);
             state.cpus[c].irq = Irq::Speaking;
             return;
         }
         (state.on, state.sn) = (false, false);
+        // Hazard P13: a throttled receiver is armed again, and nobody looks.
         state.cpus[c].irq = if self.has(Hazard::P13) { Irq::Deciding } else { Irq::Noticing };
     }
 
@@ -250,6 +256,7 @@ impl Polled {
     /// The handler of the kernel's vector: notices, under the
     /// receiver's lock, and has the queues woken.
     pub(super) fn handle(&self, state: &mut State, c: usize) {
+        // Hazard P4: PIR taken before ON is cleared.
         let early = self.has(Hazard::P4);
         match state.cpus[c].irq {
             Irq::Begun => {
@@ -287,6 +294,7 @@ impl Polled {
                 state.lock = Holder::Nobody;
                 state.cpus[c].irq = match state.cpus[c].bits {
                     0 => Irq::None,
+                    // Hazard P5: wakes in the interrupt.
                     _ if self.has(Hazard::P5) => Irq::Waking,
                     _ => Irq::Noting,
                 };
@@ -320,10 +328,12 @@ impl Polled {
         let bits = state.cpus[c].bits;
         for v in (0..VECTORS).filter(|v| bits >> v & 1 == 1) {
             state.counts[v] += 1;
+            // Hazard P9: decides to rest without the lock.
             let nobody = if self.has(Hazard::P9) { state.cpus[c].nobody } else { !queued(state, v) };
             if nobody {
                 state.cpus[c].bits &= !(1 << v);
             }
+            // Hazard P7: rests after each wake-up, until somebody looks.
             if nobody || self.has(Hazard::P7) {
                 state.wanted &= !(1 << v);
             }
@@ -331,6 +341,7 @@ impl Polled {
     }
 
     fn work(&self, state: &mut State, c: usize) {
+        // Hazard P8: takes what is to be woken before it may be queued again.
         let early = self.has(Hazard::P8);
         match state.cpus[c].work {
             Work::None => {
@@ -390,6 +401,7 @@ impl Polled {
         let (kind, vector) = self.waiter(w).expect("the step was offered");
         let (v, bit, me) = (usize::from(vector), 1 << vector, Holder::Waiter(w as u8));
         let for_good = matches!(kind, Waiter::Exclusive | Waiter::Told);
+        // Hazard P1: looks before it queues.
         let early = self.has(Hazard::P1) && !state.waiters[w].queued;
         let next = match state.waiters[w].at {
             At::Out if early => {
@@ -417,6 +429,7 @@ impl Polled {
                     state.armed = true;
                     state.to = if state.cpus[w].closed { 1 - w as u8 } else { w as u8 };
                     state.sn = false;
+                    // Hazard P3: arming leaves ON set.
                     state.on &= self.has(Hazard::P3);
                 }
                 At::See
@@ -425,9 +438,11 @@ impl Polled {
                 state.lock = Holder::Nobody;
                 let found = match kind {
                     Waiter::Reads => self.take(state, w, vector),
+                    // Hazard P2: looks before it arms.
                     _ if self.has(Hazard::P2) => state.waiters[w].found,
                     _ => {
                         let found = state.readable(vector);
+                        // Hazard P6: a look takes the bit from PIR.
                         if self.has(Hazard::P6) && state.counts[v] == 0 && state.pir & bit != 0 {
                             state.pir &= !bit;
                             state.counts[v] += 1;
@@ -480,6 +495,7 @@ impl Polled {
                 At::Tell
             }
             At::Tell => {
+                // Hazard P12: a read takes a bit and tells nobody.
                 if std::mem::take(&mut state.waiters[w].tells) && !self.has(Hazard::P12) {
                     self.wake(state, bit, Some(w));
                 }
@@ -493,6 +509,7 @@ impl Polled {
     /// Somebody may have to wait for this vector: onto a list, unless it is on one.
     fn want(&self, state: &mut State, w: usize, bit: u8) {
         state.wanted |= bit;
+        // Hazard P2: looks before it arms.
         if self.has(Hazard::P2) {
             state.waiters[w].found = self.waiter(w).is_some_and(|(_, vector)| state.readable(vector));
         }
@@ -507,6 +524,7 @@ impl Polled {
     /// A read, with the receiver's lock: what was counted, and the own bit of PIR.
     fn take(&self, state: &mut State, w: usize, vector: u8) -> bool {
         let (v, bit) = (usize::from(vector), 1u8 << vector);
+        // Hazard P11: a read takes all of PIR.
         if self.has(Hazard::P11) {
             for other in (0..VECTORS).filter(|other| state.pir >> other & 1 == 1) {
                 state.counts[other] += 1;

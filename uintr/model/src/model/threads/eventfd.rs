@@ -7,7 +7,7 @@ use crate::model::{Property, hazard::hazards, search::property};
 
 const QUEUE: usize = 0;
 const ARMED: usize = 1;
-/// The word behind it holds the edge that edge-triggered epoll reports.
+/// The word after it holds the edge that edge-triggered epoll reports.
 const EVENTFD: usize = 2;
 
 const R_QUEUE: usize = 0;

@@ -11,9 +11,9 @@
 use super::{Op, Thread, Threads, Writer};
 use crate::model::{Property, hazard::hazards, search::property};
 
-/// The first receiver's semaphore, the second's behind it.
+/// The first receiver's semaphore, the second's after it.
 const POSTS: usize = 0;
-/// By which the first receiver says that it has taken a post, the second's behind it.
+/// By which the first receiver says that it has taken a post, the second's after it.
 const TAKEN: usize = 2;
 
 const LOST: Property = property("taken", "a post was made for every receiver, and one sleeps for ever");

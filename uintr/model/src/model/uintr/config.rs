@@ -41,9 +41,9 @@ pub enum Sleep {
 pub enum Wake {
     /// One step, which ends whatever call the receiver sleeps in.
     AtOnce,
-    /// Its real ones: an irq_work behind its own switch; in the wait call a wake-up as any other,
+    /// Its real ones: an irq_work after its own switch; in the wait call a wake-up as any other,
     /// in another call a work (task_work) that looks like a signal, ends the call, and lets it
-    /// begin anew behind the handler.
+    /// begin anew after the handler.
     InSteps,
     /// The same where the other call runs works itself and sleeps on, as io_uring_enter(2) does.
     InStepsRing,
@@ -114,7 +114,7 @@ pub struct Config {
     pub apic: ApicMode,
     /// Senders publish an item before each post, and handlers take all items.
     pub payload: bool,
-    /// Each sender ends with one SENDUIPI behind the end of its table, which must fault.
+    /// Each sender ends with one SENDUIPI after the end of its table, which must fault.
     pub probe: bool,
     /// What may come between.
     pub interference: Interference,
@@ -187,7 +187,7 @@ impl Config {
         ..Self::SMALLEST
     };
 
-    /// Items in a queue behind each post.
+    /// An item goes into a queue before each post.
     pub const PAYLOAD: Self = Self {
         name: "payload",
         posts: 3,
@@ -335,7 +335,7 @@ impl Config {
     pub const DRIVER_RING: Self =
         Self { name: "driver, ring", wake: Wake::InStepsRing, ..Self::DRIVER_CALLS };
 
-    /// Two receivers, who are taken off one list, and woken one behind the other.
+    /// Two receivers, who are taken off one list, and woken one after the other.
     pub const DRIVER_SHARED_CALLS: Self = Self {
         name: "driver, shared, calls",
         wake: Wake::InSteps,

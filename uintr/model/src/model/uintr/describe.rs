@@ -291,7 +291,9 @@ fn kernel(machine: &Machine, before: &State, r: usize, c: usize, after: &State) 
             let asleep = new.place == Place::Asleep && !new.waking && new.queued;
             let then = if asleep { "sleeps" } else { "does not sleep" };
             let text = match machine.hazard {
+                // Hazard H5: the wait call does not look again.
                 Some(super::Hazard::H5) => format!("kernel does not look ({looked}): sleeps"),
+                // Hazard H18: self-IPI taken for synchronous.
                 Some(super::Hazard::H18) => format!("kernel: self-IPI, looks at UIRR ({uirr}): {then}"),
                 _ => format!("kernel sees {looked}, UIRR {uirr}: {then}"),
             };

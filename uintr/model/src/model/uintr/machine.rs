@@ -59,10 +59,10 @@ pub enum Action {
     Page(u8),
     /// Who was taken off the list is woken.
     Wake(u8),
-    /// The same by the interrupt of a processor, behind the list's lock: the next that it has taken
+    /// The same by the interrupt of a processor, after the list's lock: the next that it has taken
     /// off.
     WakeNext(u8),
-    /// A processor runs the irq_work that wakes a receiver behind its own switch.
+    /// A processor runs the irq_work that wakes a receiver after its own switch.
     Late(u8, u8),
     /// The task of a processor, on its way to user mode, runs the work by which it was woken.
     Work(u8),
@@ -153,6 +153,7 @@ impl Machine {
 
     pub(super) fn cpu(&self, core: &Core) -> Cpu {
         let entries = self.config.entries();
+        // Hazard H11: UITTSZ off by one.
         core.cpu(self.config.apic, if self.has(Hazard::H11) { entries } else { entries - 1 })
     }
 
@@ -166,6 +167,7 @@ impl Machine {
 
     pub(super) fn ndst(&self, core: usize) -> u16 {
         let id = core as u32;
+        // Hazard H27: APIC ID not shifted in xAPIC mode.
         (if self.has(Hazard::H27) { id } else { self.config.apic.ndst(id) }) as u16
     }
 
@@ -345,6 +347,7 @@ impl Machine {
             (At::Guest, _) => state.cores[core].at = At::User,
             (At::LookAfterMove, _) => {
                 state.cores[core].at = At::Idle;
+                // Hazard H30: sleeper moved off a CPU and not looked at.
                 if !self.has(Hazard::H30) {
                     let there = self.ndst(1 - core);
                     self.wake_those(state, core, |receiver| {
@@ -369,6 +372,7 @@ impl Machine {
         }
         let Task::Receiver(r) = c.running else { return };
         if state.receivers[usize::from(r)].registered() {
+            // Hazard H6: UINV is zero while the task runs.
             c.armed |= !self.has(Hazard::H6);
             c.at = At::Recheck;
         }
@@ -384,6 +388,7 @@ impl Machine {
             At::Arm => {
                 c.armed |= !self.has(Hazard::H6);
                 receiver.nv_kernel = false;
+                // Hazard H9: SN cleared before NDST is right.
                 if !self.has(Hazard::H9) {
                     receiver.ndst = ndst;
                 }
@@ -404,11 +409,13 @@ impl Machine {
                 };
                 match self.config.resume {
                     Resume::SelfIpi => {
+                        // Hazard H3: PIR cleared by another path, ON left set.
                         if receiver.pir != 0 || receiver.on && !self.has(Hazard::H3) {
                             c.self_ipi = true;
                         }
                         back
                     }
+                    // Hazard H2: ON stays set.
                     Resume::Direct if self.has(Hazard::H2) => {
                         if receiver.pir != 0 {
                             At::Collect
@@ -425,6 +432,7 @@ impl Machine {
             }
             At::Collect => {
                 let requests = std::mem::take(&mut receiver.pir);
+                // Hazard H10: UIRR overwritten.
                 c.uirr = if self.has(Hazard::H10) { requests } else { c.uirr | requests };
                 At::Recheck
             }
@@ -449,6 +457,7 @@ impl Machine {
             At::WaitEntry if self.with_descriptor() => {
                 receiver.triggered = false;
                 receiver.listening = true;
+                // Hazard H32: looks at the descriptor before it is in its queue.
                 if self.has(Hazard::H32) && receiver.readable {
                     return self.return_readable(state, core, r);
                 }
@@ -461,6 +470,7 @@ impl Machine {
                 if receiver.readable && !self.has(Hazard::H32) {
                     return self.return_readable(state, core, r);
                 }
+                // Hazard H33: says that it sleeps behind its last look.
                 receiver.interruptible = !self.has(Hazard::H33);
                 if self.has(Hazard::H33) && receiver.triggered {
                     c.at = At::WaitEntry;
@@ -477,6 +487,7 @@ impl Machine {
                 self.save(c, receiver);
                 receiver.sn = true;
                 receiver.paging = true;
+                // Hazard H36: who waits for a page is woken.
                 if self.has(Hazard::H36) {
                     c.at = At::ToSleep;
                     return;
@@ -486,11 +497,13 @@ impl Machine {
                 At::Idle
             }
             At::LookAtTriggered | At::WaitEntry if self.config.sleep == Sleep::AtSwitch => {
+                // Hazard H33: says that it sleeps behind its last look.
                 receiver.interruptible |= self.with_descriptor() && self.has(Hazard::H33);
                 self.save(c, receiver);
                 receiver.sn = true;
                 At::ToSleep
             }
+            // Hazard H31: sleeps masked where nothing wakes it.
             At::ToSleep if self.has(Hazard::H31) => {
                 receiver.place = Place::Asleep;
                 c.running = Task::None;
@@ -498,6 +511,7 @@ impl Machine {
             }
             At::WaitEntry | At::ToSleep => {
                 receiver.queued = true;
+                // Hazard H26: idle core not woken.
                 receiver.nv_kernel = !self.has(Hazard::H26);
                 receiver.ndst = list;
                 receiver.sn = false;
@@ -524,9 +538,11 @@ impl Machine {
                     // Woken on its way; who is on the list gets off it when it has a processor.
                     (receiver.place, receiver.in_wait) = (Place::Ready, true);
                 } else if nothing || self.has(Hazard::H5) {
+                    // Hazard H5: the wait call does not look again.
                     receiver.place = Place::Asleep;
                 } else {
-                    // Its processor is given away already: an interrupt to itself wakes it behind that.
+                    // Its processor is given away already: an interrupt to itself wakes it after
+                    // that.
                     (receiver.queued, receiver.sn, receiver.waking) = (false, true, true);
                     receiver.place = Place::Asleep;
                 }
@@ -537,6 +553,7 @@ impl Machine {
                 let posted = receiver.pir != 0 || receiver.on;
                 let busy = match self.hazard {
                     Some(Hazard::H5) => false,
+                    // Hazard H18: self-IPI taken for synchronous.
                     Some(Hazard::H18) => {
                         c.self_ipi |= posted;
                         c.uirr != 0
@@ -579,7 +596,9 @@ impl Machine {
                     receiver.sn = true;
                 }
                 receiver.saved_uif = image.uif();
+                // Hazard H15: UIRR dropped at a switch.
                 receiver.saved_uirr = if self.has(Hazard::H15) { 0 } else { image.uirr as u8 };
+                // Hazard H26: idle core not woken.
                 if receiver.place == Place::Asleep && self.has(Hazard::H26) {
                     // "The idle loop has no user-interrupt state, so there is nothing to switch."
                     *c = Core { running: Task::None, at: At::Idle, ..unsaved };
@@ -603,6 +622,7 @@ impl Machine {
     fn save(&self, c: &mut Core, receiver: &mut Receiver) {
         let image = self.on_cpu(c, xsave::xsaves);
         receiver.saved_uif = image.uif();
+        // Hazard H15: UIRR dropped at a switch.
         receiver.saved_uirr = if self.has(Hazard::H15) { 0 } else { image.uirr as u8 };
         let running = c.running;
         self.load_null(c);
@@ -614,9 +634,11 @@ impl Machine {
         let (uif, table) = (c.uif, c.table);
         c.armed = false;
         self.on_cpu(c, xsave::xrstors_initial).expect("UINV is zero");
+        // Hazard H1: UIF lost at a switch.
         if self.has(Hazard::H1) {
             c.uif = uif;
         }
+        // Hazard H8: TT not restored at a switch.
         if self.has(Hazard::H8) {
             c.table = table;
         }
@@ -628,13 +650,16 @@ impl Machine {
         let c = &mut state.cores[core];
         let (uif, table) = (c.uif, c.table);
         // What an idle core was left with under H26 is overwritten here.
+        // Hazard H7: XRSTORS with UINV set.
         c.armed = self.has(Hazard::H7) && image.upid_address != 0;
         if self.on_cpu(c, |cpu| xsave::xrstors(cpu, image)).is_err() {
             state.wrong = Wrong::RestoreFault;
         }
+        // Hazard H1: UIF lost at a switch.
         if self.has(Hazard::H1) {
             c.uif = uif;
         }
+        // Hazard H8: TT not restored at a switch.
         if self.has(Hazard::H8) {
             c.table = table;
         }
@@ -662,6 +687,7 @@ impl Machine {
         let arms = matches!(at, At::Unsuppress | At::CancelTimer);
         if arms {
             receiver.nv_kernel = false;
+            // Hazard H9: SN cleared before NDST is right.
             if !self.has(Hazard::H9) {
                 receiver.ndst = ndst;
             }
@@ -692,6 +718,7 @@ impl Machine {
     }
 
     fn preempt(&self, state: &mut State, core: usize) {
+        // Hazard H20: vector already in use.
         if self.has(Hazard::H20) && state.cores[core].armed {
             // The tick has the notification's vector, so microcode takes it.
             debug_assert!(notification::identifies(&self.cpu(&state.cores[core]), NOTIFY));
@@ -736,6 +763,7 @@ impl Machine {
         receiver.due[v] = false;
         // One 16-byte update: PIR and, if nothing is left in it, ON.
         receiver.pir &= !(1 << v);
+        // Hazard H3: PIR cleared by another path, ON left set.
         if receiver.pir == 0 && !self.has(Hazard::H3) {
             receiver.on = false;
         }
@@ -745,6 +773,7 @@ impl Machine {
     fn exit(&self, state: &mut State, core: usize) {
         let Task::Receiver(r) = state.cores[core].running else { return };
         let receiver = &mut state.receivers[usize::from(r)];
+        // Hazard H37: the last close is the end.
         if self.has(Hazard::H37) {
             receiver.handler_gone = true;
             return;
@@ -755,7 +784,9 @@ impl Machine {
         receiver.items = [0; VECTORS];
         receiver.revoked = [true; VECTORS];
         receiver.flag = false;
+        // Hazard H47: a timer is left queued when its thread ends.
         receiver.stop_timer(self.has(Hazard::H47));
+        // Hazard H13: UPID freed while entries name it.
         receiver.freed = self.has(Hazard::H13);
         self.load_null(&mut state.cores[core]);
     }
@@ -794,6 +825,7 @@ impl Machine {
         for r in 0..state.receivers.len() {
             if woken(&state.receivers[r]) {
                 self.wake(state, core, r);
+                // Hazard H35: the first sleeper is woken, and no other.
                 if self.has(Hazard::H35) {
                     return;
                 }

@@ -35,6 +35,7 @@ impl Machine {
                 actions.push(Action::Write(r as u8));
             }
             // A sender that is between reading its entry and posting has the descriptor in hand.
+            // Hazard H14: stale post into a reused UPID.
             if retired && !receiver.freed && !receiver.second_life && (!under_way || self.has(Hazard::H14)) {
                 actions.push(Action::Reuse(r as u8));
             }
@@ -47,8 +48,8 @@ impl Machine {
         }
     }
 
-    /// The driver's revocation returns behind an interrupt to every CPU on which somebody may be
-    /// sending: none is taken in the middle of an instruction.
+    /// The driver's revocation returns after an interrupt to every CPU on which somebody may be
+    /// sending: no interrupt is taken in the middle of an instruction.
     fn retirements(&self, state: &State, r: usize, actions: &mut Vec<Action>) {
         let receiver = &state.receivers[r];
         let alive = receiver.alive() && !receiver.second_life;
@@ -59,6 +60,7 @@ impl Machine {
             let under_way = (0..)
                 .zip(&state.senders)
                 .any(|(s, sender)| sender.next == Send::Post && self.target(s, sender.sent) == (r, v));
+            // Hazard H34: a revocation that waits for nobody.
             if !under_way || self.has(Hazard::H34) {
                 actions.push(Action::Retire(r as u8, v as u8));
             }
@@ -130,6 +132,7 @@ impl Machine {
         match c.at {
             At::User if has_work => {}
             // hrtimer_cancel(): until the timer's function is over.
+            // Hazard H41: a timer on another CPU is not waited for.
             At::CancelTimer
                 if !self.has(Hazard::H41)
                     && state.cores.iter().any(|other| {
@@ -217,8 +220,8 @@ impl Machine {
             if !in_user || !receiver.registered() {
                 continue;
             }
-            // What it waits for there is its own affair; between look and wait call it does not. No
-            // instruction begins where a user interrupt is delivered.
+            // It may block for whatever it likes, but does not between its check and the wait call.
+            // No instruction begins where a user interrupt is delivered.
             if allowed.block
                 && self.config.sleep == Sleep::AtSwitch
                 && c.uif
@@ -232,6 +235,7 @@ impl Machine {
             if allowed.signal && receiver.signal == 0 {
                 actions.push(Action::Signal(id));
             }
+            // Hazard H38: a receiver runs a virtual CPU.
             if self.has(Hazard::H38) {
                 actions.push(Action::EnterGuest(id));
             }
@@ -241,6 +245,7 @@ impl Machine {
             if allowed.exit && !receiver.second_life && receiver.handling == 0 {
                 actions.push(Action::Exit(id));
             }
+            // Hazard H17: CR4.UINTR lost.
             if self.has(Hazard::H17) && c.cr4_uintr {
                 actions.push(Action::WriteCr4(id));
             }

@@ -15,12 +15,14 @@ impl Machine {
         let (c, receiver) = (&mut state.cores[core], &mut state.receivers[r]);
         if receiver.signal != 0 {
             // sigreturn: back through the kernel, UIF from the frame record.
+            // Hazard H12: UIF not kept across a signal.
             c.uif = receiver.signal == 2 && !self.has(Hazard::H12);
             receiver.signal = 0;
             return self.back_to_user(state, core);
         }
         if receiver.handling != 0 {
             let items = &mut receiver.items[usize::from(receiver.handling - 1)];
+            // Hazard H19: one item per interrupt.
             *items = if self.has(Hazard::H19) { items.saturating_sub(1) } else { 0 };
             receiver.handling = 0;
             receiver.flag = true;
@@ -51,6 +53,7 @@ impl Machine {
                 Receive::Compute
             }
             Receive::Compute => {
+                // Hazard H4: wake-up consumed before the waiter blocks.
                 if !self.has(Hazard::H4) {
                     let _ = self.on_cpu(c, flag::clui);
                 }
@@ -82,6 +85,7 @@ impl Machine {
     pub(super) fn send(&self, state: &mut State, core: usize, s: usize) {
         let sent = state.senders[s].sent;
         let (r, v) = self.target(s, sent);
+        // Hazard H29: payload published after the post.
         let first = if self.config.payload && !self.has(Hazard::H29) { Send::Publish } else { Send::Fetch };
         let next = match state.senders[s].next {
             Send::Register => {
@@ -177,6 +181,7 @@ impl Machine {
 
     /// Under H29 the item is published only now.
     fn after_instruction(&self, state: &mut State, s: usize, first: Send) -> Option<Send> {
+        // Hazard H29: payload published after the post.
         let late = self.config.payload && self.has(Hazard::H29);
         if late { Some(Send::Publish) } else { self.after_post(state, s, first) }
     }

@@ -18,7 +18,7 @@ use crate::cpu::{ApicMode, delivery};
 use crate::model::trace::{self, Line, NOTIFY, ReplayError, Replayed, Vectors, WAKE};
 use crate::upid::UpidValue;
 
-/// What the driver does with a receiver: the names of its trace events behind `uintr_`.
+/// What the driver does with a receiver: the names of its trace events after `uintr_`.
 const EVENTS: [&str; 6] = ["out", "sleep", "late", "wake", "rise", "in"];
 
 /// Follows every receiver of a trace in the text form of the kernel's tracefs.
@@ -79,7 +79,7 @@ impl Follower {
         )
     }
 
-    /// The states behind one step that is not the driver's.
+    /// The states after one step that is not the driver's.
     fn unseen(&self, state: &State) -> Vec<State> {
         let mut next = Vec::new();
         for vector in 0..self.vectors.all().end.max(1) {
@@ -126,7 +126,7 @@ impl Follower {
         next
     }
 
-    /// The states behind this step, if the machine can take it in this state.
+    /// The states after this step, if the machine can take it in this state.
     fn take(&self, state: &State, line: &Line, first: bool, sleeps: bool) -> Vec<State> {
         match line.event {
             // Between list and look anybody may post.

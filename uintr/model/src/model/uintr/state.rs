@@ -152,7 +152,7 @@ pub(super) struct Core {
     /// In the interrupt of a timer, and whose it is.
     pub(super) ticking: Ticking,
     pub(super) ticked: u8,
-    /// In an interrupt that has taken these off the list, one bit each, and wakes them behind its
+    /// In an interrupt that has taken these off the list, one bit each, and wakes them after its
     /// lock.
     pub(super) waking: u8,
     /// The local APIC holds a notification that this core sent to
@@ -212,7 +212,7 @@ pub(super) struct Receiver {
     /// Under H37: its program has ended it, and nothing is behind its handler.
     pub(super) handler_gone: bool,
     /// Taken off the list, or never left on it, and about to be
-    /// woken: the driver wakes behind the list's lock.
+    /// woken: the driver wakes after the list's lock.
     pub(super) waking: bool,
     /// Of the descriptor it waits for as well: writes to come, twice,
     /// less one where its queue is yet to be woken.
@@ -228,7 +228,7 @@ pub(super) struct Receiver {
     pub(super) call: Call,
     /// What it waits for in that call has come, or its time-out.
     pub(super) over: bool,
-    /// A work has ended its call, which begins anew behind the handler.
+    /// A work has ended its call, which begins anew after the handler.
     pub(super) restart: bool,
     /// Its processor was taken away, though it may have said that it sleeps.
     pub(super) preempted: bool,
@@ -236,7 +236,7 @@ pub(super) struct Receiver {
     pub(super) work: bool,
     /// That work is queued, which looks like a signal.
     pub(super) notified: bool,
-    /// Processor on which the irq_work is queued that wakes it behind its own switch, plus one.
+    /// Processor on which the irq_work is queued that wakes it after its own switch, plus one.
     pub(super) late: u8,
     /// Under H44: that has woken it, and is not free yet.
     pub(super) late_done: bool,
@@ -314,7 +314,7 @@ pub(super) enum Send {
     Post,
     /// Hand the IPI to the APIC.
     Notify,
-    /// A program error on purpose: SENDUIPI with the first index behind the table.
+    /// A program error on purpose: SENDUIPI with the first index after the table.
     Probe,
 }
 

@@ -67,8 +67,10 @@ impl Machine {
             Ticking::Notify => {
                 receiver.on = true;
                 match runs_here {
+                    // Hazard H40: a timer takes PIR before it clears ON.
                     true if self.has(Hazard::H40) => Ticking::Take,
                     true => Ticking::Clear,
+                    // Hazard H39: a timer takes for a thread that is not there.
                     false if self.has(Hazard::H39) => Ticking::Clear,
                     false => Ticking::Wake,
                 }
@@ -93,6 +95,7 @@ impl Machine {
     /// woken: who has ON has an interrupt under way.
     fn wake_by_timer(&self, state: &mut State, core: usize, r: usize) {
         let receiver = &state.receivers[r];
+        // Hazard H42: a timer wakes who is on its own CPU's list.
         if receiver.queued && (receiver.ndst == self.ndst(core) || !self.has(Hazard::H42)) {
             self.wake(state, core, r);
         }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A wake-up in its real steps, as `uintr/driver` does it: who is taken off a list is woken behind
+//! A wake-up in its real steps, as `uintr/driver` does it: who is taken off a list is woken after
 //! its lock, by the interrupt that took it off; who finds something at its own switch is woken by
-//! an irq_work behind that; and how a thread is woken depends on the call that it is in *then*.
+//! an irq_work after that; and how a thread is woken depends on the call that it is in *then*.
 //!
 //! - In the wait call it is a plain wake-up: the call looks again whatever woke it.
 //! - In another call it is a work (task_work with TWA_SIGNAL): calls sleep on unless there is what
 //!   looks like a signal. The work has a bit, so that it is queued once: the bit is cleared first
 //!   when it runs. The call ends, the work runs on the way to user mode, where the handler runs
 //!   too, and the call begins anew.
-//! - A call that runs works where it sleeps (io_uring_enter(2)) sleeps on behind them, unless the
+//! - A call that runs works where it sleeps (io_uring_enter(2)) sleeps on after them, unless the
 //!   work says otherwise.
 
 use super::config::Wake;
@@ -22,6 +22,7 @@ impl Machine {
         if receiver.place == Place::Exited {
             return;
         }
+        // Hazard H43: another call is woken as the wait call is.
         if receiver.call != Call::Wait && !self.has(Hazard::H43) {
             if receiver.work {
                 return;
@@ -43,6 +44,7 @@ impl Machine {
             receiver.late = 0;
             return;
         }
+        // Hazard H44: an irq_work is free again behind its function.
         if self.has(Hazard::H44) {
             receiver.late_done = true;
         } else {
@@ -51,8 +53,8 @@ impl Machine {
         self.wake_up(receiver);
     }
 
-    /// In a call, interrupts on: TASK_INTERRUPTIBLE, then the looks of that call (in one step, for
-    /// who wakes it between is seen by the looks).
+    /// In a call, interrupts on: TASK_INTERRUPTIBLE, then the call's checks, all in one step, since
+    /// a wake between them is seen by the checks.
     pub(super) fn look(&self, state: &mut State, core: usize, r: usize) {
         let (c, receiver) = (&mut state.cores[core], &mut state.receivers[r]);
         let pending = c.uirr != 0 || receiver.pir != 0;
@@ -62,7 +64,9 @@ impl Machine {
             Call::Other if receiver.over => true,
             Call::Other if receiver.notified && self.config.wake == Wake::InStepsRing => {
                 // The work runs here.
+                // Hazard H45: a work's bit is cleared on the way to user mode.
                 (receiver.work, receiver.notified) = (self.has(Hazard::H45), false);
+                // Hazard H46: a work that runs where the call sleeps does not end it.
                 if !pending || self.has(Hazard::H46) {
                     return;
                 }
