@@ -7,7 +7,7 @@ use super::no_task;
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 
 /// From now on this process ends with `parent`, which started it; whether that is still there.
-pub fn ends_with(parent: Pid) -> bool {
+pub fn die_with_parent(parent: Pid) -> bool {
     // It may have died before the first of these.
     set_parent_process_death_signal(Some(Signal::KILL)).is_ok() && getppid() == Some(parent)
 }
@@ -22,7 +22,7 @@ pub fn fork(act: impl FnOnce()) -> io::Result<Pid> {
             Err(io::Error::new(error.kind(), format!("a process cannot be started: {error}")))
         }
         0 => {
-            if ends_with(parent) {
+            if die_with_parent(parent) {
                 act();
             }
             // SAFETY: ends this process at once; destructors and buffers belong to the parent.

@@ -5,7 +5,7 @@
 use super::arena::Arena;
 use super::control::Control;
 use super::family::{self, Families, OpenedSides};
-use super::fork::ends_with;
+use super::fork::die_with_parent;
 use super::journal::Journal;
 use super::latency_limit::{self, LatencyLimit};
 use super::load::session::Session;
@@ -31,7 +31,7 @@ pub fn main(families: Families) -> io::Result<()> {
     // Its own process group: Ctrl-C at a terminal is for the command, which then asks for an early end.
     rustix::process::setpgid(None, None)?;
     let order: Order = read_line(&mut io::stdin())?;
-    if !Pid::from_raw(order.parent).is_some_and(ends_with) {
+    if !Pid::from_raw(order.parent).is_some_and(die_with_parent) {
         return Ok(());
     }
     let report = under_load(&order, families).unwrap_or_else(|cause| Report::Failed { cause, at: None });

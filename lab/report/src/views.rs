@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A made result of each section, all that is told of it on a terminal as it was reviewed.
+//! Snapshot tests: what a terminal shows of one made result of each section.
 
 use std::io::Read;
 

@@ -19,12 +19,14 @@ use super::{Modules, Place, Registers};
 /// Functions of one stack that are told: below those of a recursion is nothing new.
 const DEEPEST: usize = 64;
 
-/// When to look again at what a process has mapped, where some of its code is unknown, as what it
-/// compiles itself stays; and where all is known, which it may have unmapped.
-const AGAIN: Duration = Duration::from_millis(10);
-const MEANWHILE: Duration = Duration::from_millis(100);
-/// But the process waits for whoever looks, where it maps something: of its time so much is spent.
-const SPENT: u32 = 50;
+/// The shortest time between two reads of what a process has mapped: after an address was in no
+/// file that is known (code that a process compiles itself never is), and where all were (a file may
+/// have been unmapped).
+const AFTER_UNKNOWN: Duration = Duration::from_millis(10);
+const AFTER_KNOWN: Duration = Duration::from_millis(100);
+/// A read holds the lock that the process needs to map something: the pause after it is so many
+/// times as long, which leaves the process 98 % of its time.
+const PAUSE_FACTOR: u32 = 50;
 /// Parts of files that a process has mapped which are looked at.
 const PARTS: usize = 4096;
 /// Files that are kept open at the most.
@@ -83,12 +85,14 @@ impl Space {
         let due = |this: &Self, after: Duration| {
             this.looked.is_none_or(|looked| looked.at.elapsed() >= looked.pause.max(after))
         };
-        if due(self, MEANWHILE) {
+        if due(self, AFTER_KNOWN) {
             self.look(process, modules);
         }
         let mut places = self.known(registers, bytes);
         // What was not there before it has mapped since.
-        if places.iter().any(|place| place.file.is_none()) && due(self, AGAIN) && self.look(process, modules)
+        if places.iter().any(|place| place.file.is_none())
+            && due(self, AFTER_UNKNOWN)
+            && self.look(process, modules)
         {
             places = self.known(registers, bytes);
         }
@@ -150,7 +154,8 @@ impl Space {
         let mut hasher = DefaultHasher::new();
         maps.hash(&mut hasher);
         let before = self.looked;
-        let looked = Looked { at: Instant::now(), pause: begun.elapsed() * SPENT, maps: hasher.finish() };
+        let looked =
+            Looked { at: Instant::now(), pause: begun.elapsed() * PAUSE_FACTOR, maps: hasher.finish() };
         if before.is_some_and(|before| before.maps == looked.maps) {
             self.looked = Some(looked);
             return false;

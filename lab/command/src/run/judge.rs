@@ -14,14 +14,15 @@ use doorbell_verdict::populations;
 
 /// Whether a figure of `record` lies below all readings: it cannot be true, or the machine has
 /// changed since the last of them, as one whose host moved both CPUs to one core (a line took 10 ns
-/// instead of 100 for some blocks). A reading taken at once may tell. It speaks for this record
-/// alone: a figure that is false for another reason gets no second chance from it.
+/// instead of 100 for some blocks). Then the caller reads primitive costs once more
+/// at once, the record's *witness*: it tells a wrong figure from a changed machine, and counts for
+/// this record alone.
 pub(super) fn lies_below(record: &Record, primitives: &[Primitives]) -> bool {
     let known = Known { primitives, ..Known::default() };
     violations(record, &known).iter().any(|violation| violation.rule == below_primitive_cost::NAME)
 }
 
-/// Those of `primitive costs` that bound `record`: none in an emulator, whose times follow what
+/// Those of `primitives` that bound `record`: none in an emulator, whose times follow what
 /// else its host does, and none for two threads of one core, between which a line takes a fraction
 /// of what it takes between the cores that primitive costs are read on.
 pub(super) fn bounds<'run>(
@@ -74,7 +75,7 @@ fn primitives_drifted(moved: &Moved) -> Warning {
             time_ns(moved.before_ns),
             time_ns(moved.after_ns)
         ),
-        effect: "the machine itself changed while the block ran; a comparison with another run says so"
+        effect: "the machine itself changed while the block ran; comparisons with other runs will say so"
             .to_owned(),
         cure: "run again, with more blocks; on a virtual machine look for a host that is not shared"
             .to_owned(),

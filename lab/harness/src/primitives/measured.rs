@@ -9,7 +9,7 @@ use rustix::process::{Pid, getpid};
 use serde::{Deserialize, Serialize};
 
 use super::{cache_line_hop, calls, same_core_switch, two_core_wake};
-use crate::fork::ends_with;
+use crate::fork::die_with_parent;
 use crate::launch::{complained, own_program};
 use doorbell_machine::pinned::on;
 use doorbell_results::machine::clock::Clock;
@@ -25,9 +25,8 @@ struct Order {
     parent: i32,
 }
 
-/// Measures every primitive cost between `cpus`, just before block `block`; takes some 60 ms.
-///
-/// Primitive costs of two CPUs are left out where both are the same.
+/// Measures the primitive costs of the first of `cpus`, and those that take two CPUs between both,
+/// unless both are the same; takes some 60 ms. `block` is the block that follows.
 pub fn measure(clock: Clock, cpus: [u32; 2], block: u32) -> io::Result<Primitives> {
     let at_unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64);
     let output = own_program()
@@ -54,7 +53,7 @@ pub fn main() -> io::Result<()> {
     let order = std::env::args_os().nth(2).and_then(|order| order.into_string().ok());
     let order = order.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let Order { clock, cpus, parent } = serde_json::from_str(&order)?;
-    if !Pid::from_raw(parent).is_some_and(ends_with) {
+    if !Pid::from_raw(parent).is_some_and(die_with_parent) {
         return Ok(());
     }
     let primitives = all(clock, cpus)?;

@@ -46,7 +46,7 @@ pub(crate) fn machine() -> Machine {
     }
 }
 
-/// What the processor says of a hypervisor below.
+/// Whether the processor reports a hypervisor; of these only QEMU's translator is named.
 #[cfg(target_arch = "x86_64")]
 fn virtualisation() -> Virtualisation {
     use doorbell_results::machine::virtualisation::TRANSLATOR;

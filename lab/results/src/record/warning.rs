@@ -55,7 +55,8 @@ pub const PRIMITIVES_DRIFTED: About = About {
     name: "primitive-costs-drifted",
     what: "The machine itself changed around this block of trials: one of its primitive costs is \
         not where it was.",
-    taken: "Primitive costs are read before each block and after the last. A median that differs \
+    taken: "Primitive costs are read before the first block, after the last, and in between \
+        wherever the pairs of sides change or some time has passed. A median that differs \
         from the next reading by more than a factor of 1.3 (clock, system call, wake with nobody \
         waiting) or 1.4 (the others) has moved.",
     misleads: "It says that the machine changed, not that a figure is wrong: blocks whose variants \

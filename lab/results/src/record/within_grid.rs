@@ -10,16 +10,15 @@
 //! Y. Ma, M. G. Genton, E. Parzen, *Asymptotic properties of sample quantiles of discrete
 //! distributions*, 2011). Of times that are all the same it is the time itself.
 
-/// Steps of the grid from which on it is left alone: a thousandth is
-/// what a histogram's buckets are wide themselves.
+/// Times of more steps than this are left as they are: a histogram's buckets are as wide there.
 const STEPS: f64 = 1000.0;
 
 /// Readings further apart than so many steps have nothing between them.
 const NEIGHBOURS: f64 = 1.5;
 
 /// The time at quantile `q` of 0 to 1 of `buckets` (time in picoseconds
-/// and count, from short to long) read on a grid of `grid_ps`; none
-/// where the grid is too fine to matter or nothing was counted.
+/// and count, from short to long) read on a grid of `grid_ps`, in picoseconds; none where the grid
+/// is too fine to matter or not known (0), or nothing was counted.
 pub fn within_grid(buckets: &[(u64, u64)], q: f64, grid_ps: f64) -> Option<f64> {
     let count: f64 = buckets.iter().map(|(_, count)| *count as f64).sum();
     let rank = q.clamp(0.0, 1.0) * count;

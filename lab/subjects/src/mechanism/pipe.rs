@@ -30,8 +30,8 @@ impl Mechanism for Pipe {
             wake the reader if the pipe was empty (a synchronous wake, a hint that the writer \
             is about to sleep). Read: sleep while empty, then copy under the mutex.",
         limits: "65536 bytes by default, then the writer blocks; fcntl(F_SETPIPE_SZ) up to \
-            /proc/sys/fs/pipe-max-size. The timed wait is ppoll(2) before the read, a look is \
-            the same with no time.",
+            /proc/sys/fs/pipe-max-size. The timed wait is ppoll(2) before the read, a check that \
+            does not wait is the same with a timeout of 0.",
         sources: &[
             "pipe(7)",
             "Linux fs/pipe.c",

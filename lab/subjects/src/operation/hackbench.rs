@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use super::alone::{Bench, alone, batch};
 use super::figures::batch_time;
 use super::{Contexts, Explanation, Fault, Form, Operation, PLAIN};
-use doorbell_harness::fork::ends_with;
+use doorbell_harness::fork::die_with_parent;
 
 /// Senders, and receivers, of a group: the tool's default.
 const FDS: usize = 20;
@@ -95,7 +95,7 @@ impl Group {
         match unsafe { libc::fork() } {
             -1 => Err(Fault::new("fork", std::io::Error::last_os_error())),
             0 => {
-                let status = i32::from(!ends_with(parent) || work().is_err());
+                let status = i32::from(!die_with_parent(parent) || work().is_err());
                 // SAFETY: ends this process at once.
                 unsafe { libc::_exit(status) }
             }

@@ -27,7 +27,7 @@ pub(super) const OPERATION: Operation = Operation {
         let words = [site.word()?, site.word()?];
         exchange(move |role| {
             let own = role.index();
-            Ok(WordEnd { given: words[own], taken: words[1 - own], flags, gave: 0, took: 0 })
+            Ok(WordEnd { own_word: words[own], peer_word: words[1 - own], flags, sent: 0, received: 0 })
         })
     },
     ..PLAIN
@@ -35,33 +35,34 @@ pub(super) const OPERATION: Operation = Operation {
 
 /// One side: the word it counts up, and the one it sleeps on.
 struct WordEnd {
-    given: &'static Word,
-    taken: &'static Word,
+    own_word: &'static Word,
+    peer_word: &'static Word,
     flags: Flags,
-    gave: u32,
-    took: u32,
+    sent: u32,
+    received: u32,
 }
 
 impl End for WordEnd {
     #[inline]
     fn give(&mut self) -> Result<(), Fault> {
-        self.gave = self.gave.wrapping_add(1);
+        self.sent = self.sent.wrapping_add(1);
         // Pairs with the Acquire load in `take`.
-        self.given.store(self.gave, Release);
-        futex::wake(&self.given.0, self.flags, 1).map_err(|error| Fault::new("futex(FUTEX_WAKE)", error))?;
+        self.own_word.store(self.sent, Release);
+        futex::wake(&self.own_word.0, self.flags, 1)
+            .map_err(|error| Fault::new("futex(FUTEX_WAKE)", error))?;
         Ok(())
     }
 
     #[inline]
     fn take(&mut self) -> Result<(), Fault> {
-        // In lockstep the word is one ahead of what was taken, or not yet.
-        while self.taken.load(Acquire) == self.took {
-            match futex::wait(&self.taken.0, self.flags, self.took, None) {
+        // In lockstep the peer's word is `received`, or one more.
+        while self.peer_word.load(Acquire) == self.received {
+            match futex::wait(&self.peer_word.0, self.flags, self.received, None) {
                 Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return Err(Fault::new("futex(FUTEX_WAIT)", error)),
             }
         }
-        self.took = self.took.wrapping_add(1);
+        self.received = self.received.wrapping_add(1);
         Ok(())
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is called polling neither sleeps nor is interrupted.
+//! What is called polling does not sleep. Interrupts are shown beside that and prove nothing.
 
 use super::{Known, Rule, waiting_sides, waits};
 use doorbell_results::about::About;
@@ -9,9 +9,9 @@ use doorbell_results::record::subject::Waits;
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: "poll-took-interrupts",
-        what: "Waits that are called polling slept, and were woken by interrupts.",
-        taken: "Voluntary switches of the waiting sides beyond one for a hundred waits; the \
-            rescheduling interrupts of their CPUs are told beside them.",
+        what: "Waits that are called polling slept.",
+        taken: "More than ten voluntary switches of the waiting sides and one for a hundred waits; \
+            the rescheduling interrupts of their CPUs are shown beside them.",
         misleads: "Interrupts are counted for the CPU and not for the task: of those that come to \
             a waiter which never slept, all are meant for others, so that they alone prove nothing.",
     },

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A prediction held against what came: runs of the program as it is and with the change, in turn.
 //!
-//! SUMMARY: each block has a run of either kind, and what is compared is compared within a block,
-//! so that what drifts from block to block is in neither. The interval of what came is Student's
+//! SUMMARY: each block has a run of either kind, and runs are compared within a block, so that
+//! whatever drifts from block to block cancels out. The interval of what came is Student's
 //! over the blocks; a prediction holds where the error cannot be greater than what is allowed, with
 //! the prediction's own interval in it.
 
@@ -66,8 +66,8 @@ pub struct Compared {
     pub predicted: Option<Within>,
     /// With the change.
     pub came: Within,
-    /// By what share the prediction is too low; without one, by what share more came than without
-    /// the change.
+    /// (came - predicted) / predicted, above 0 where more came than was predicted; without a
+    /// prediction, and of wake-ups, the divisor is what came without the change.
     pub error: Within,
     /// Whether the prediction held; answered where nothing was predicted.
     pub held: Status,
@@ -77,10 +77,11 @@ pub struct Compared {
 pub struct Verified {
     pub blocks: usize,
     pub compared: Vec<Compared>,
-    /// The median in the record and in the runs without the change, if they are not the same.
+    /// The median in the record, and now in the runs without the change, if these surely differ by
+    /// what [`ALLOWED`] allows a median.
     pub stale: Option<[f64; 2]>,
-    /// How long a run took without the change and with it, nanoseconds, where each ended by itself,
-    /// and as how many times as long.
+    /// How long a run took without the change and with it, nanoseconds, and the second divided by
+    /// the first; only where every run ended before its limit.
     pub lasted: Option<([f64; 2], Within)>,
 }
 
@@ -113,7 +114,8 @@ impl Across {
         Self { waker: waker.clone(), waiter: waiter.to_owned(), wait: mechanism.wait, by: mechanism.by, file }
     }
 
-    /// Whether each of its names is that of one thread of `program`, and else of how many.
+    /// An error where more threads of `program` have one of its names than the edge has ends of that
+    /// name.
     pub fn single(&self, program: &Program) -> Result<(), Unverified> {
         let names = self.threads();
         let allowed = match &names[..] {
@@ -192,7 +194,7 @@ pub fn asked(question: &Verify, result: &ResultFile) -> Result<Verified, Unverif
         let Some(program) = record.anatomy.as_ref().and_then(|anatomy| anatomy.program.as_ref()) else {
             continue;
         };
-        // What was recorded for less than it might have been ended by itself.
+        // A program that was recorded for less than the limit ended by itself.
         let ended = program.cut_short.is_none()
             && until.time_ns.is_some_and(|limit_ns| program.recorded_ns < limit_ns);
         let run = Run::of(program, &edge, change, ended);
@@ -211,11 +213,12 @@ fn verify(predicted: Option<&WhatIf>, change: &Change, blocks: &[[Run; 2]]) -> R
     let medians: Option<Vec<f64>> = before().map(|run| run.p50_ns).collect();
     let medians = medians.ok_or(Unverified::Gone)?;
     let stale = predicted.map(|predicted| predicted.p50_now_ns).filter(|then| {
-        let drift = over(&shares(&medians, |_| *then));
-        held(drift, allowed(Figure::P50)) == Status::Failed
+        let drift = mean_within(&shares(&medians, |_| *then));
+        judged(drift, allowed(Figure::P50)) == Status::Failed
     });
     let mut compared = Vec::new();
-    // What a spinning waiter is handed leaves no event, and of a batch only its end does.
+    // A spinning waiter is not woken by the kernel, so that there is no event; a batch has one, at
+    // its end. So wake-ups are counted there, and no latency is compared.
     let is_seen = !matches!(change, Change::Spin(_) | Change::Batch(_));
     if is_seen {
         let came: Option<Vec<f64>> = blocks.iter().map(|[_, after]| after.p50_ns).collect();
@@ -243,7 +246,7 @@ fn verify(predicted: Option<&WhatIf>, change: &Change, blocks: &[[Run; 2]]) -> R
         high: plus(*high),
     });
     let errors = |cores: f64| {
-        // Within its block: what both runs of it had beside them is in neither.
+        // Within a block, so that a load common to both its runs cancels out.
         let more = cores - mean(&now);
         shares(&came, |block| (now[block] + more).max(LEAST_CORES))
     };
@@ -253,7 +256,7 @@ fn verify(predicted: Option<&WhatIf>, change: &Change, blocks: &[[Run; 2]]) -> R
     let lasted = all_ended.filter(|all| !all.is_empty()).map(|all| {
         let ratios: Vec<f64> = all.iter().map(|[before, after]| after / before).collect();
         let side = |side: usize| mean(&all.iter().map(|both| both[side]).collect::<Vec<_>>());
-        ([side(0), side(1)], over(&ratios))
+        ([side(0), side(1)], mean_within(&ratios))
     });
     let stale = stale.map(|then| [then, mean(&medians)]);
     Ok(Verified { blocks: blocks.len(), compared, stale, lasted })
@@ -291,25 +294,27 @@ fn figure(
         let value = mean(now);
         Within { value, low: value, high: value }
     });
-    let [value, least, most] = [value, high, low].map(|of| over(&errors(of)));
+    let [value, least, most] = [value, high, low].map(|of| mean_within(&errors(of)));
     let error = Within { value: value.value, low: value.low.min(least.low), high: value.high.max(most.high) };
-    let held = if predicted.is_some() { held(error, allowed(figure)) } else { Status::Answered };
-    Compared { figure, now: mean(now), predicted, came: over(came), error, held }
+    let held = if predicted.is_some() { judged(error, allowed(figure)) } else { Status::Answered };
+    Compared { figure, now: mean(now), predicted, came: mean_within(came), error, held }
 }
 
 fn allowed(figure: Figure) -> f64 {
     ALLOWED.iter().find(|(of, _)| *of == figure).map_or(0.0, |(_, allowed)| *allowed)
 }
 
-fn held(error: Within, allowed: f64) -> Status {
+/// Passed where the whole interval is within what is allowed; failed where it leaves out 0 and the
+/// value itself is beyond.
+fn judged(error: Within, allowed: f64) -> Status {
     let Within { value, low, high } = error;
     let within = low >= -allowed && high <= allowed;
     let beyond = (low > 0.0 && value >= allowed) || (high < 0.0 && value <= -allowed);
     Status::of(beyond && !within, !within)
 }
 
-/// The mean with its interval; of one value, and of none, without ends.
-fn over(values: &[f64]) -> Within {
+/// The mean with its interval, which is infinite for one value and for none.
+fn mean_within(values: &[f64]) -> Within {
     let (value, half) = (mean(values), half_interval(values, SURE));
     Within { value, low: value - half, high: value + half }
 }

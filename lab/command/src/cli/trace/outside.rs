@@ -21,9 +21,9 @@ pub enum NotMade {
     Refused { change: Change, thread: String, task: i32, cause: Error },
     /// Nobody of a name was there to be changed.
     #[error(
-        "no thread called '{name}' was seen in a run with {change}, which was not made, then: is it \
-         the command that was recorded, with the same flags (--children), and does it run longer \
-         than 20 ms, which is how often threads are looked for?"
+        "no thread called '{name}' was changed in a run with {change}: none was seen, or each ended \
+         first. Is it the command that was recorded, with the same flags (--children), and does it \
+         run longer than 20 ms, which is how often threads are looked for?"
     )]
     NoThread { change: Change, name: String },
 }
@@ -44,20 +44,22 @@ fn cure(change: &Change) -> &'static str {
 #[derive(Debug)]
 pub struct Outside<'edge> {
     names: Vec<&'edge str>,
-    /// None where all is looked at alike and nothing done.
+    /// None in the runs without the change, which look at all threads alike and change none.
     change: Option<&'edge Change>,
     done: HashSet<i32>,
-    seen: HashSet<String>,
+    /// Names of which a thread was changed.
+    changed: HashSet<String>,
 }
 
 impl<'edge> Outside<'edge> {
     /// `change` to threads of these names, if it is one that is made so.
     pub fn new(names: Vec<&'edge str>, change: Option<&'edge Change>) -> Self {
         let change = change.filter(|change| change.is_from_outside());
-        Self { names, change, done: HashSet::new(), seen: HashSet::new() }
+        Self { names, change, done: HashSet::new(), changed: HashSet::new() }
     }
 
-    /// Changes those that have come to `process`, and to what it started with `children`.
+    /// Changes the threads that `process` has started since the last look; with `children` also
+    /// those of processes that it started.
     pub fn look(&mut self, process: i32, children: bool) -> Result<(), NotMade> {
         let processes = if children { processes_of(process) } else { vec![process] };
         for process in processes {
@@ -74,7 +76,7 @@ impl<'edge> Outside<'edge> {
                 self.done.insert(task);
                 let Some(change) = self.change else { continue };
                 match make(change, task) {
-                    Ok(()) => self.seen.extend([name.to_owned()]),
+                    Ok(()) => self.changed.extend([name.to_owned()]),
                     // One that has ended meanwhile needs nothing.
                     Err(cause) if is_gone(&cause) => {}
                     Err(cause) => {
@@ -90,7 +92,7 @@ impl<'edge> Outside<'edge> {
     /// That somebody of each name was changed.
     pub fn made(self) -> Result<(), NotMade> {
         let Some(change) = self.change else { return Ok(()) };
-        match self.names.iter().find(|name| !self.seen.contains(**name)) {
+        match self.names.iter().find(|name| !self.changed.contains(**name)) {
             Some(name) => Err(NotMade::NoThread { change: change.clone(), name: (*name).to_owned() }),
             None => Ok(()),
         }
@@ -122,8 +124,8 @@ fn make(change: &Change, task: i32) -> Result<(), Error> {
     }
 }
 
-/// A thread has no such file beside those of its process, and one under its own number
-/// (fs/proc/base.c, `proc_pid_lookup`), which is of it alone.
+/// `/proc/PID/task/TID` has no `timerslack_ns`, but `/proc/TID` has one, and it sets the slack of
+/// that thread only (fs/proc/base.c, `proc_pid_lookup`).
 #[expect(clippy::disallowed_methods, reason = "a file of the kernel's")]
 fn slacken(task: i32, slack: Duration) -> Result<(), Error> {
     let mut file = std::fs::File::options().write(true).open(format!("/proc/{task}/timerslack_ns"))?;

@@ -208,7 +208,7 @@ impl Engine for ByBpf {
         Ok(())
     }
 
-    fn full(&self) -> Option<String> {
+    fn limit_reached(&self) -> Option<String> {
         (self.records.woken.len() >= MOST).then(|| format!("{MOST} wake-ups"))
     }
 
@@ -231,8 +231,8 @@ impl Engine for ByBpf {
         })
     }
 
-    fn whole(&self, chosen: &[Chosen], telling: Telling<'_>) -> Vec<(usize, Wake)> {
-        self.records.whole(chosen, telling)
+    fn slowest_wakes(&self, chosen: &[Chosen], telling: Telling<'_>) -> Vec<(usize, Wake)> {
+        self.records.slowest_wakes(chosen, telling)
     }
 
     fn recorded(&self) -> Option<u64> {
@@ -342,7 +342,7 @@ impl Records {
         (number, number.checked_sub(1).map_or(u64::MAX, |number| self.slices[number].end))
     }
 
-    fn whole(&self, chosen: &[Chosen], telling: Telling<'_>) -> Vec<(usize, Wake)> {
+    fn slowest_wakes(&self, chosen: &[Chosen], telling: Telling<'_>) -> Vec<(usize, Wake)> {
         let key = |task, slept, told| (task, slept, told);
         let mut places: HashMap<_, Vec<usize>> = HashMap::new();
         for (place, one) in chosen.iter().enumerate() {

@@ -124,11 +124,11 @@ trait Engine: Debug {
     /// Takes out what lies in the buffers.
     fn take(&mut self, known: &mut Known) -> Result<(), RecordError>;
     /// What is as much as one recording keeps, once it has that.
-    fn full(&self) -> Option<String>;
+    fn limit_reached(&self) -> Option<String>;
     /// Who woke whom in a program of the threads `first`, of which `share` of the time was recorded.
     fn found(&mut self, first: &[(i32, i32)], known: &mut Known, share: f64) -> Result<Found, RecordError>;
     /// The wake-ups that were chosen, with the places of their edges.
-    fn whole(&self, _chosen: &[Chosen], _telling: Telling<'_>) -> Vec<(usize, Wake)> {
+    fn slowest_wakes(&self, _chosen: &[Chosen], _telling: Telling<'_>) -> Vec<(usize, Wake)> {
         Vec::new()
     }
     /// How long it recorded, nanoseconds; of one that records in slices.
@@ -355,7 +355,8 @@ impl Recorder {
                 step = (step * 2).min(LOOK_EVERY);
                 look_at = begun.elapsed() + step;
             }
-            let full = self.by.full().map(|most| format!("{most} are as many as one recording keeps"));
+            let full =
+                self.by.limit_reached().map(|most| format!("{most} are as many as one recording keeps"));
             let longest =
                 (begun.elapsed() >= LONGEST).then(|| "a recording lasts 100 days at the most".into());
             let cut_short = longest.or(full);
@@ -401,7 +402,7 @@ impl Recorder {
             ..folded
         };
         let telling = Telling { clock: self.clock, names: &self.known.names };
-        for (edge, wake) in self.by.whole(&chosen, telling) {
+        for (edge, wake) in self.by.slowest_wakes(&chosen, telling) {
             program.edges[edge].slowest.push(wake);
         }
         let counts = Counts {

@@ -218,7 +218,7 @@ impl Engine for ByOwn {
         Ok(())
     }
 
-    fn full(&self) -> Option<String> {
+    fn limit_reached(&self) -> Option<String> {
         (self.records.kept >= MOST).then(|| format!("{MOST} switches"))
     }
 
