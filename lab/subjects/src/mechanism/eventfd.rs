@@ -29,8 +29,8 @@ impl Mechanism for EventfdRead {
         kernel: "Write: add under the context's lock, wake the wait queue. Read: sleep on that \
             queue while the sum is zero.",
         limits: "Eight bytes a call; notifications before a read merge into one sum. Blocks \
-            the writer at 2^64-2. The timed wait is ppoll(2) before the read, a look is the \
-            same with no time.",
+            the writer at 2^64-2. The timed wait is ppoll(2) before the read, a check is the \
+            same with a timeout of 0.",
         sources: &["eventfd(2)", "Linux fs/eventfd.c"],
     };
 }

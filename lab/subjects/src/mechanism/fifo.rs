@@ -28,7 +28,7 @@ impl Mechanism for Fifo {
         kernel: "Once open, the same code as a pipe; the name is only looked up at open(2).",
         limits: "As a pipe: 65536 bytes by default, then the writer blocks. Opening for \
             reading waits for a writer unless O_NONBLOCK is given. The name outlives its \
-            users. The timed wait is ppoll(2) before the read, a look is the same with no time.",
+            users. The timed wait is ppoll(2) before the read, a check is the same with a timeout of 0.",
         sources: &["fifo(7), mkfifo(3)", "Linux fs/pipe.c, fifo_open"],
     };
 }

@@ -57,7 +57,7 @@ impl Mechanism for SignalHandler {
             and return from it with one more system call (rt_sigreturn).",
         limits: queued_signals!(
             "The handler may call next to nothing (signal-safety(7)). The timed wait is \
-             ppoll(2) on no descriptor with the open mask, a look the same with no time."
+             ppoll(2) on no descriptor with the open mask, a check is the same with a timeout of 0."
         ),
         sources: &[
             "sigsuspend(2), sigaction(2), signal(7), signal-safety(7)",

@@ -39,7 +39,7 @@ impl Mechanism for SignalSignalfd {
             dequeue under the signal lock, or sleep on that queue, then copy 128 bytes out.",
         limits: queued_signals!(
             "Who reads takes the signals of the reading thread and its process, whoever made the \
-             descriptor. The timed wait is ppoll(2) before the read, a look the same with no time."
+             descriptor. The timed wait is ppoll(2) before the read, a check is the same with a timeout of 0."
         ),
         sources: &["signalfd(2), sigqueue(3), tgkill(2)", "Linux fs/signalfd.c"],
     };
