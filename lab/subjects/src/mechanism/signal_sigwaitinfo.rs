@@ -28,7 +28,9 @@ impl Mechanism for SignalSigwaitinfo {
         kernel: "Send: find the task, check permissions, allocate a queue entry, append it \
             under the signal lock, wake the task if it waits for this signal. Wait: dequeue if \
             there is one, else sleep; the signal's data are copied out.",
-        limits: queued_signals!("The timed wait is sigtimedwait(2), a check is the same with a timeout of 0."),
+        limits: queued_signals!(
+            "The timed wait is sigtimedwait(2), a check is the same with a timeout of 0."
+        ),
         sources: &[
             "sigwaitinfo(2), sigqueue(3), tgkill(2), signal(7)",
             "Linux kernel/signal.c, do_sigtimedwait",
