@@ -17,11 +17,14 @@ pub(super) struct Pages<T> {
 }
 
 impl<T: Fn(*mut u8)> Bench for Pages<T> {
+    // A function of its own made a fault of anonymous memory take 1.50 instead of 1.17 µs: what runs
+    // after a fault is fetched anew. For the same reason nothing is called in the loop.
+    #[inline(always)]
     fn run(&mut self, count: u32) -> Result<(), Fault> {
-        let base: *mut u8 = self.base.cast();
-        for page in 0..(count as usize).min(self.length / page_size()) {
+        let (base, size): (*mut u8, usize) = (self.base.cast(), page_size());
+        for page in 0..(count as usize).min(self.length / size) {
             // SAFETY: inside the mapping.
-            (self.touch)(unsafe { base.add(page * page_size()) });
+            (self.touch)(unsafe { base.add(page * size) });
         }
         Ok(())
     }
