@@ -78,7 +78,7 @@ pub struct Verified {
     pub blocks: usize,
     pub compared: Vec<Compared>,
     /// The median in the record, and now in the runs without the change, if these surely differ by
-    /// what [`ALLOWED`] allows a median.
+    /// what is allowed of a median (`ALLOWED`).
     pub stale: Option<[f64; 2]>,
     /// How long a run took without the change and with it, nanoseconds, and the second divided by
     /// the first; only where every run ended before its limit.
