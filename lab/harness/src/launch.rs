@@ -61,7 +61,7 @@ pub fn launch(task: Task, clock: Clock, run_dir: &RunDir, interrupted: &AtomicBo
     }
     let status = child.wait()?;
     let (text, complaint) = report?;
-    serde_json::from_str(&text).or_else(|_| {
+    serde_json::from_slice(text.as_bytes()).or_else(|_| {
         let complaint = complained(&complaint);
         let cause = format!("the trial's host left without a report ({status}) {complaint}");
         Ok(Report::Failed { cause, at: None })

@@ -22,7 +22,7 @@ impl Side {
     /// Closes it, if it was opened: so many `rounds` were timed, and then
     /// `middle_ps` is asked for what one of their middle half took. That
     /// sorts, for some microseconds, and is no part of what is counted.
-    pub(crate) fn close_slice(&mut self, rounds: u32, middle_ps: impl FnOnce() -> f64) {
+    pub(crate) fn close_slice(&mut self, rounds: u32, middle_ps: &mut dyn FnMut() -> f64) {
         let Some(opened) = self.account.opened.take() else { return };
         let used = Usage::read().since(&opened.usage);
         let now = self.clock.now();
@@ -78,7 +78,7 @@ mod tests {
     fn what_is_computed_of_a_slice_is_no_part_of_what_it_used() {
         let mut side = crate::fake_side::side(None, 0);
         side.open_slice();
-        side.close_slice(16, || {
+        side.close_slice(16, &mut || {
             (0..50).for_each(|_| std::thread::sleep(Duration::from_micros(1)));
             5000.0
         });

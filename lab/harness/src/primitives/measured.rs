@@ -52,7 +52,7 @@ pub fn main() -> io::Result<()> {
     rustix::process::setpgid(None, None)?;
     let order = std::env::args_os().nth(2).and_then(|order| order.into_string().ok());
     let order = order.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let Order { clock, cpus, parent } = serde_json::from_str(&order)?;
+    let Order { clock, cpus, parent } = serde_json::from_slice(order.as_bytes())?;
     if !Pid::from_raw(parent).is_some_and(die_with_parent) {
         return Ok(());
     }

@@ -21,6 +21,7 @@ use crate::warnings::{Cause, Group};
 use crate::wording::{counted, date};
 use crate::{axis, doctor, judgement, screen, subsection};
 use doorbell_results::record::Warning;
+use doorbell_results::record::write::to_json;
 
 const STYLE: &str = include_str!("../../templates/report.css");
 const SCRIPT: &str = include_str!("../../templates/report.js");
@@ -192,9 +193,14 @@ fn together<'run>(said: impl Iterator<Item = (&'run Run, &'run String)>) -> Vec<
 /// The results as a JSON array, compressed (gzip) and in the letters
 /// of base 64, in which nothing can end an element.
 fn packed(sources: &[Source]) -> Result<Option<String>, ReportError> {
-    let results: Vec<_> = sources.iter().map(|source| &source.result).collect();
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
-    serde_json::to_writer(&mut packer, &results)?;
+    let mut between = "[";
+    for source in sources {
+        packer.write_all(between.as_bytes())?;
+        packer.write_all(to_json(&source.result).as_bytes())?;
+        between = ",";
+    }
+    packer.write_all(b"]")?;
     packer.flush()?;
     let bytes = packer.finish()?;
     Ok((bytes.len() <= MOST_DATA).then(|| STANDARD.encode(bytes)))

@@ -19,6 +19,7 @@ use crate::wording::{beside, bound, counted, date, foreign};
 use crate::{axis, doctor};
 use doorbell_results::machine::doctor::{Finding, Severity, worst};
 use doorbell_results::record::ResultFile;
+use doorbell_results::record::write::{machine_json, to_json};
 use doorbell_results::written::inert;
 
 /// A name, what it is, and whether that is a number.
@@ -147,7 +148,7 @@ pub(super) fn overview(runs: &mut [Run]) -> Option<Table> {
 /// Everything stored of the machine, one line each.
 fn machine(result: &ResultFile) -> Vec<(String, String)> {
     let mut facts = Vec::new();
-    if let Ok(mut value) = serde_json::to_value(&result.machine) {
+    if let Ok(mut value) = serde_json::from_str::<Value>(&machine_json(&result.machine)) {
         // The findings have a table of their own.
         value.as_object_mut().map(|fields| fields.remove("findings"));
         flatten("", &value, &mut facts);
@@ -224,8 +225,6 @@ fn share_block(source: &Source, figures: &Figures) -> Vec<String> {
         counted(Group::of(result).len() as u64, "warning"),
         counted(bad as u64, "configuration")
     ));
-    if let Ok(text) = serde_json::to_string(result) {
-        lines.push(format!("result {}", digest(&text)));
-    }
+    lines.push(format!("result {}", digest(&to_json(result))));
     lines.iter().map(|line| inert(line)).collect()
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use doorbell_files::{replace, unforeseen};
 
 use super::{ResultFile, warning};
+use crate::machine::Machine;
 use crate::written::json;
 
 /// A result that could not be written where it should be.
@@ -52,6 +53,11 @@ pub fn to_json(result: &ResultFile) -> String {
     // Writing to memory cannot fail, and every map of a result has text keys.
     write_json(&finite(result), &mut text).ok();
     String::from_utf8(text).unwrap_or_default()
+}
+
+/// The JSON text of `machine` alone.
+pub fn machine_json(machine: &Machine) -> String {
+    json(machine).unwrap_or_default()
 }
 
 fn write_json(result: &ResultFile, target: &mut impl Write) -> io::Result<()> {

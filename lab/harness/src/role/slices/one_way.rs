@@ -162,7 +162,7 @@ impl<M: Mechanism> Resident for OneWay<'_, M> {
     fn part(&mut self, side: &mut Side) -> Result<(), SideError> {
         Told::Last(self.sequence + 1).tell(side.control);
         self.send(side, self.recorded > 0)?;
-        side.close_slice(self.recorded, || 0.0);
+        side.close_slice(self.recorded, &mut || 0.0);
         side.counters.call_ns = self.cost.mean_ns();
         Ok(())
     }
@@ -205,7 +205,7 @@ impl<M: Mechanism> Resident for OneWay<'_, M> {
             if let Some(Told::Last(_)) = told {
                 let next = next.load(Acquire);
                 let recorded = self.timed.count();
-                side.close_slice(recorded, || self.timed.middle_ps());
+                side.close_slice(recorded, &mut || self.timed.middle_ps());
                 // Pairs with the Acquire loads in `send`.
                 mail.taken.0.store(published, Release);
                 return Ok(next);

@@ -197,7 +197,7 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
             side.step(Step::Waits, self.sequence);
             while wait_by_policy(waiter, side.configuration.wait, side.clock)? == Woken::TimedOut {}
         }
-        side.close_slice(self.timed.count(), || self.timed.middle_ps());
+        side.close_slice(self.timed.count(), &mut || self.timed.middle_ps());
         // Pairs with the Release store in `answer`.
         let answered = side.control.mail[BACK].published.0.load(Acquire);
         if M::WAITS != Waits::Nothing && answered != self.sequence {
@@ -225,7 +225,7 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
                 // Before the answer, after which the other side may write down what comes after that.
                 let next = next.load(Acquire);
                 if let Some(opened_at) = opened_at {
-                    side.close_slice(u32::try_from(sequence - opened_at).unwrap_or(u32::MAX), || 0.0);
+                    side.close_slice(u32::try_from(sequence - opened_at).unwrap_or(u32::MAX), &mut || 0.0);
                 }
                 side.read_payload(THERE);
                 side.write_payload(BACK, sequence);
