@@ -7,8 +7,8 @@
 //! The traits are generic on purpose: a trial's loop is compiled once per mechanism, so that no
 //! indirect call stands between the waiter's last look and the notifier's next act.
 //! A system call does not hide one: behind `dyn` a round trip by eventfd on one core took 2.9 % longer,
-//! 120 ns for four calls (Intel Xeon, Linux 6.18, 2026-11-29), for a CPU that keeps no predictions
-//! across system calls mispredicts each.
+//! 120 ns for four calls (Intel Xeon, Linux 6.18, 2026-11-29). That is far more than a call that was
+//! predicted; what a system call does to the predictions may be the cause.
 //! [`Entry`](crate::entry::Entry) erases the type again at the level of a whole role ("initiate a
 //! ping-pong", "absorb one-way notifications"), where a call costs nothing that is measured.
 

@@ -126,7 +126,7 @@ fn a_gate_passes_what_keeps_to_the_limit_and_fails_what_does_not() {
     assert!(verdict(&said).starts_with("FAIL p90 "), "{said}");
     assert!(said.contains("The longest wake-up") && said.contains("Again: doorbell gate"), "{said}");
     let mut result = read::read(Path::new(&file)).unwrap();
-    assert!(result.records.iter().all(|record| record.attempts == 1), "nothing is done over");
+    assert!(result.records.iter().all(|record| record.attempts == 1), "nothing is tried twice");
     // How many wakes a busy machine has, and how much alike, is its
     // affair: from here on they are 4000, one like another.
     result.records.iter_mut().for_each(|record| {

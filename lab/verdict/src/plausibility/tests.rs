@@ -97,7 +97,7 @@ fn a_wake_faster_than_a_switch_or_than_the_machine_wakes_is_below_its_primitive(
             record.sides[0].cpus = vec![1, 1];
             replace(record, Quantity::Wake, &sample::histogram(600.0, 1000));
         }),
-        ("surely blocked", true, |record| {
+        ("proven asleep", true, |record| {
             record.configuration.timing = Timing::Blocked;
             record.tally.proven_asleep = record.tally.sent;
             replace(record, Quantity::Wake, &sample::histogram(1_000.0, 1000));
