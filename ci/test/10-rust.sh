@@ -10,4 +10,5 @@ RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --lib --no-deps --all-f
 # As `cargo run --release` builds the command, without what a first answer does not need.
 cargo check --quiet --locked
 ci/built >/dev/null
-cargo test --workspace --all-features --locked
+# One thread more than CPUs: the command's tests wait for a third of their time.
+RUST_TEST_THREADS=$(($(nproc) + 1)) cargo test --workspace --all-features --locked
